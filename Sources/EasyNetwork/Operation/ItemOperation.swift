@@ -365,39 +365,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         makeItem: @escaping @Sendable (NetworkResponse) async throws -> Item
     ) {
         guard let source = takeRequest() else { return }
-        send(source, order: ignoresCache ? .ignore : .standard, makeItem: makeItem) { $0 }
+        let order = ignoresCache ? CacheLookup.Order.ignore : .standard
+        send(CallPlan(source: source, order: order, keepsBody: false, makeItem: makeItem) { $0 })
     }
 
     /// Makes the operation's call, and ends with the item of its answer.
-    ///
-    /// - Parameters:
-    ///   - keepsBody: whether the operation's response keeps its body. Default false.
-    ///   - cached: called at most once before the end, with the item from the cache that the network's follows.
-    ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
-    ///   - mayStore: whether the cache may store an accepted answer. Default nil: it may.
-    ///   - makeItem: makes the item in place of `map`, without the slot. Default nil.
-    final func send(
-        _ source: RequestSource,
-        order: CacheLookup.Order,
-        keepsBody: Bool = false,
-        cached: (@Sendable (any Sendable) -> Void)? = nil,
-        sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
-        mayStore: (@Sendable (NetworkResponse) -> Bool)? = nil,
-        makeItem: (@Sendable (NetworkResponse) async throws -> any Sendable)? = nil,
-        map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
-    ) {
-        callGroup.begin(
-            source,
-            isAnnounced: sharedAnswer == nil,
-            order: order,
-            cached: cached,
-            sharedAnswer: sharedAnswer,
-            mayStore: mayStore,
-            map: map,
-            makeItem: makeItem,
-            created: noteCall,
-            keepsBody: keepsBody
-        ) { response, result, keep in
+    final func send(_ plan: CallPlan) {
+        callGroup.begin(plan, created: noteCall) { response, result, keep in
             switch result {
             case .success(let item):
                 let isTooLate = self.state.withLock { state in

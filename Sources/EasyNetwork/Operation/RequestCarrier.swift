@@ -39,15 +39,13 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
     package override func execute() {
         guard let source = takeRequest() else { return }
         let checkItem = message.checkItem
-        send(
-            source,
-            order: message.key.ignoresCache ? .ignore : .standard,
-            mayStore: { (try? checkItem($0)) != nil },
-            map: { response in
-                if response.source != .network { try checkItem(response) }
-                return response
-            }
-        )
+        let order = message.key.ignoresCache ? CacheLookup.Order.ignore : .standard
+        let mayStore = { @Sendable (response: NetworkResponse) in (try? checkItem(response)) != nil }
+        let plan = CallPlan(source: source, order: order, mayStore: mayStore, keepsBody: false) { response in
+            if response.source != .network { try checkItem(response) }
+            return response
+        }
+        send(plan)
     }
 
     package override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {

@@ -144,13 +144,17 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         // swift-format-ignore: NeverForceUnwrap
         let request = source.request as! Request
         let (ignoresCache, keepsBody) = option { ($0.ignoresCache, $0.keepsResponseBody) }
+        let sharedAnswer = sharedAnswer(to: source)
         send(
-            source,
-            order: ignoresCache ? .ignore : .standard,
-            keepsBody: keepsBody,
-            cached: deliverCached,
-            sharedAnswer: sharedAnswer(to: source),
-            map: { try request.item(from: $0) }
+            CallPlan(
+                source: source,
+                isAnnounced: sharedAnswer == nil,
+                order: ignoresCache ? .ignore : .standard,
+                cached: deliverCached,
+                sharedAnswer: sharedAnswer,
+                keepsBody: keepsBody,
+                map: { try request.item(from: $0) }
+            )
         )
     }
 

@@ -42,19 +42,12 @@ extension CallGroup {
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) {
-        var erasedCached: (@Sendable (any Sendable) -> Void)?
-        if let cached { erasedCached = { item in cached(Self.typed(item)) } }
-        begin(
-            source,
-            order: order,
-            consumer: consumer,
-            cached: erasedCached,
-            map: { response in try map(response) },
-            completion: { _, result, keep in
-                keep?()
-                completion(result.map(Self.typed))
-            }
-        )
+        var plan = CallPlan(source: source, order: order, consumer: consumer) { try map($0) }
+        if let cached { plan.cached = { cached(Self.typed($0)) } }
+        begin(plan) { _, result, keep in
+            keep?()
+            completion(result.map(Self.typed))
+        }
     }
 
     /// An item of a call, in which its type is erased.
@@ -69,52 +62,18 @@ extension CallGroup {
     /// request.
     ///
     /// - Parameters:
-    ///   - isAnnounced: whether notifications are posted for the call. Default true.
-    ///   - mayStore: whether the cache may store an accepted answer. Default nil: it may.
-    ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
-    ///   - makeItem: makes the item in place of `map`, without the slot of the job; `map` then only serves for answers
-    ///     that refresh the cache. Default nil.
     ///   - created: gets the call before it begins.
-    ///   - keepsBody: whether the completion gets the answer with its body. Default true.
-    ///   - completion: gets the answer too, if there is one, even when it could not be mapped; and a closure that
-    ///     stores it in the cache, to be called when the user's callbacks have returned, nil when there is nothing to
-    ///     store.
+    ///   - completion: called exactly once, on ``WorkQueue``.
     func begin(
-        _ source: RequestSource,
-        isAnnounced: Bool = true,
-        order: CacheLookup.Order,
-        consumer: BodyConsumer? = nil,
-        cached: (@Sendable (any Sendable) -> Void)? = nil,
-        sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
-        mayStore: (@Sendable (NetworkResponse) -> Bool)? = nil,
-        map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
-        makeItem: (@Sendable (NetworkResponse) async throws -> any Sendable)? = nil,
+        _ plan: CallPlan,
         created: (Call) -> Void = { _ in },
-        keepsBody: Bool = true,
-        completion:
-            @escaping @Sendable (
-                NetworkResponse?, Result<any Sendable, NetworkError>, _ keep: (@Sendable () -> Void)?
-            ) -> Void
+        completion: @escaping CallPlan.Completion
     ) {
-        if isAnnounced { host.postStart(of: source.request) }
-        let end = {
-            @Sendable
-            (
-                call: Call,
-                response: NetworkResponse?,
-                result: Result<any Sendable, NetworkError>,
-                keep: (@Sendable () -> Void)?
-            ) in
-            self.tell(.callEnded(result.failure), of: call)
-            if isAnnounced { self.host.postEnd(of: source.request, response, result.failure) }
-            var response = response
-            if !keepsBody { response?.dropBody() }
-            completion(response, result, keep)
-        }
+        if plan.isAnnounced { host.postStart(of: plan.source.request) }
         let call = Call(trace: TraceContext.isUsed.isSet ? traceOfCall : nil) { call, error in
             self.leave(call)
             self.forgetStored(after: .failure(error))
-            end(call, nil, .failure(error), nil)
+            self.end(call, plan, nil, .failure(error), nil, completion)
         }
         let (refusal, caller, mayLackSlot) = enter(call)
         tell(.callStarted, of: call)
@@ -124,56 +83,72 @@ extension CallGroup {
             call.begin {
                 if let beginning { await beginning.wait() }
                 if mayLackSlot { await caller?.waitForSlot(call) }
-                guard !Task.isCancelled else { return }
-                var (source, order) = (source, order)
-                var cached = cached.map { cached in
-                    { @Sendable (response: NetworkResponse) in
-                        // An unreadable item is skipped; the network's will follow.
-                        if case .success(let item) = response.item(map) { cached(item) }
-                    }
-                }
-                var answer: CallAttempts.Answer
-                var item: Result<any Sendable, NetworkError>
-                var hasLeftSlot = false
-                repeat {
-                    if hasLeftSlot {
-                        hasLeftSlot = false
-                        await caller?.returnToSlot(call)
-                        guard !Task.isCancelled else { return }
-                    }
-                    if let sharedAnswer {
-                        answer = await sharedAnswer()
-                    } else {
-                        answer = await self.answer(to: &source, call, caller, order, consumer, cached)
-                    }
-                    item = answer.result.flatMap { $0.item(map) }
-                    if let makeItem, case .success(let response) = answer.result {
-                        call.endDeadline()
-                        caller?.leaveSlot(call)
-                        hasLeftSlot = true
-                        do {
-                            item = .success(try await makeItem(response))
-                        } catch {
-                            item = .failure(response.mappingError(error))
-                        }
-                    }
-                    // When a stored answer can no longer be read, the request is sent.
-                    (order, cached) = (.pass(.unreadable), nil)
-                } while !Task.isCancelled && self.removeUnusable(answer, after: item.failure)
-                guard call.end() else { return }
-                self.leave(call)
-                self.forgetStored(after: answer.result)
-                var keep: (@Sendable () -> Void)?
-                if case .success = item, answer.pendingStore != nil {
-                    keep = { [answer, source] in self.keep(answer, source, mayStore, map) }
-                }
-                var response = answer.takeResponse()
-                // This is the only reference here, so that it is not copied.
-                if !keepsBody, !(isAnnounced && self.host.settings.postsNotifications) { response?.dropBody() }
-                WorkQueue.finish { [response, item, keep] in end(call, response, item, keep) }
+                await self.run(call, plan, caller, completion)
             }
         }
         if let caller { caller.beginCall(run) } else { run(nil) }
+    }
+
+    /// The task of a call, from the request to the item, or until the call is ended from outside.
+    private func run(
+        _ call: Call,
+        _ plan: CallPlan,
+        _ caller: (any CallOwner)?,
+        _ completion: @escaping CallPlan.Completion
+    ) async {
+        var plan = plan
+        var answer: CallAttempts.Answer
+        var item: Result<any Sendable, NetworkError>
+        var hasLeftSlot = false
+        repeat {
+            if hasLeftSlot { await caller?.returnToSlot(call) }
+            guard !Task.isCancelled else { return }
+            if let sharedAnswer = plan.sharedAnswer {
+                answer = await sharedAnswer()
+            } else {
+                answer = await self.answer(to: &plan, call, caller)
+            }
+            item = answer.result.flatMap { $0.item(plan.map) }
+            hasLeftSlot = false
+            if let makeItem = plan.makeItem, case .success(let response) = answer.result {
+                call.endDeadline()
+                caller?.leaveSlot(call)
+                hasLeftSlot = true
+                do {
+                    item = .success(try await makeItem(response))
+                } catch {
+                    item = .failure(response.mappingError(error))
+                }
+            }
+            // When a stored answer can no longer be read, the request is sent.
+            (plan.order, plan.cached) = (.pass(.unreadable), nil)
+        } while !Task.isCancelled && removeUnusable(answer, after: item.failure)
+        guard call.end() else { return }
+        leave(call)
+        forgetStored(after: answer.result)
+        var keep: (@Sendable () -> Void)?
+        if case .success = item, answer.pendingStore != nil {
+            keep = { [answer, plan] in self.keep(answer, plan) }
+        }
+        var response = answer.takeResponse()
+        // This is the only reference here, so that it is not copied.
+        if !plan.keepsBody, !(plan.isAnnounced && host.settings.postsNotifications) { response?.dropBody() }
+        WorkQueue.finish { [plan, response, item, keep] in self.end(call, plan, response, item, keep, completion) }
+    }
+
+    private func end(
+        _ call: Call,
+        _ plan: CallPlan,
+        _ response: NetworkResponse?,
+        _ result: Result<any Sendable, NetworkError>,
+        _ keep: (@Sendable () -> Void)?,
+        _ completion: CallPlan.Completion
+    ) {
+        tell(.callEnded(result.failure), of: call)
+        if plan.isAnnounced { host.postEnd(of: plan.source.request, response, result.failure) }
+        var response = response
+        if !plan.keepsBody { response?.dropBody() }
+        completion(response, result, keep)
     }
 
     private var traceOfCall: TraceSpan {
@@ -186,28 +161,25 @@ extension CallGroup {
     }
 
     private func answer(
-        to source: inout RequestSource,
+        to plan: inout CallPlan,
         _ call: Call,
-        _ caller: (any CallOwner)?,
-        _ order: CacheLookup.Order,
-        _ consumer: BodyConsumer?,
-        _ cached: (@Sendable (NetworkResponse) -> Void)?
+        _ caller: (any CallOwner)?
     ) async -> CallAttempts.Answer {
         if let trace = call.trace, TraceContext.current != trace.context {
             return await TraceContext.$current.withValue(trace.context) {
-                await answer(to: &source, call, caller, order, consumer, cached)
+                await answer(to: &plan, call, caller)
             }
         }
         do throws(NetworkError) {
-            let snapshot = try source.snapshot(for: host)
-            source = .read(snapshot)
+            let snapshot = try plan.source.snapshot(for: host)
+            plan.source = .read(snapshot)
             let context = CallContext(
                 snapshot,
                 caller: caller,
                 heardBy: broadcast,
-                order: order,
-                consumer: consumer,
-                cached: cached
+                order: plan.order,
+                consumer: plan.consumer,
+                cached: plan.show
             )
             if let timeout = snapshot.overallTimeout { call.setDeadline(timeout, context.clock) }
             var attempts = CallAttempts(context, of: call)
@@ -220,25 +192,17 @@ extension CallGroup {
     // MARK: - After a call
 
     /// Stores the answer of a call, or refreshes the stored answer that it came from.
-    func keep(
-        _ answer: CallAttempts.Answer,
-        _ source: RequestSource,
-        _ mayStore: (@Sendable (NetworkResponse) -> Bool)?,
-        _ map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
-    ) {
+    private func keep(_ answer: CallAttempts.Answer, _ plan: CallPlan) {
         switch answer.pendingStore {
         case .store(let deposit):
             guard let accepted = answer.acceptedAnswer, let response = try? answer.result.get(),
-                mayStore?(response) != false
+                plan.mayStore?(response) != false
             else { return }
             deposit.keep(accepted, at: host.settings.clock.date)
         case .answered(let lookup, let key, isRefreshed: true):
             guard lookup.cache.beginRefresh(key) else { return }
             // The refresh outlives the operation.
-            CallGroup(host).begin(source, isAnnounced: false, order: .refresh, mayStore: mayStore, map: map) {
-                _,
-                _,
-                keep in
+            CallGroup(host).begin(plan.refresh) { _, _, keep in
                 keep?()
                 lookup.cache.endRefresh(key)
             }

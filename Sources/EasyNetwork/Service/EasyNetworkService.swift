@@ -124,12 +124,10 @@ public final class EasyNetworkService: Sendable {
                 if isWanted { deliver(.cached(CallGroup.typed(item)), delivery.end) }
             }
         }
-        group.begin(
-            RequestSource(request),
-            order: .standard,
-            cached: cached,
-            map: { JSONAnswer(json: $0.body.isEmpty ? nil : try $0.json(), response: $0) }
-        ) { _, result, keep in
+        let plan = CallPlan(source: RequestSource(request), cached: cached) { response in
+            JSONAnswer(json: response.body.isEmpty ? nil : try response.json(), response: response)
+        }
+        group.begin(plan) { _, result, keep in
             let end = { @Sendable in
                 let error = result.failure
                 if let error, caller?.endsSilently(after: error) ?? self.group.isSilenced(error) {
