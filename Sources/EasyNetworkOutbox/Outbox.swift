@@ -163,7 +163,7 @@ public final class Outbox: Sendable {
     ///
     /// - Parameters:
     ///   - type: encoded as JSON when it is added, decoded each time it is sent.
-    ///   - name: the name of the type on disk, which must stay the same for ever. Up to 80 letters and digits.
+    ///   - name: the name of the type on disk, which must stay the same for ever. Up to 80 letters and digits of ASCII.
     ///   - version: the version of what is encoded. Default 1.
     ///   - options: those of entries of this type that say nothing else.
     ///   - migrate: makes a request of JSON of another version, which is its second parameter. Called on a background

@@ -100,7 +100,7 @@ struct OutboxName: Hashable, Sendable {
     ///   file.
     static func check(_ text: String, _ role: String) throws(NetworkError) {
         guard encoded(text).utf8.count > 80 else { return }
-        let message = "the \(role) \"\(text.prefix(40))…\" is too long; 80 letters and digits fit"
+        let message = "the \(role) \"\(text.prefix(40))…\" is too long; 80 letters and digits of ASCII fit"
         throw NetworkError(code: .invalidRequest, message: message)
     }
 
