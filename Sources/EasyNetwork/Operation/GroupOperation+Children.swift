@@ -169,6 +169,7 @@ extension GroupOperation {
         let order = children.indices.map { (index: $0, isRunning: children[$0].operation.isExecuting) }
         for (index, _) in order.filter({ !$0.isRunning }) + order.filter(\.isRunning) {
             let child = children[index].operation
+            guard !child.isFinished else { continue }
             if let reason, index >= handedOnCount { child.finish(reason) } else { child.cancel() }
         }
         state.withLock { $0.group.restEnded() }

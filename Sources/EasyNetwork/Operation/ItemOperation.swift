@@ -380,7 +380,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
                     if !state.isClosed { state.keep = keep }
                     return state.isClosed
                 }
-                // It was finished by hand.
+                // It was finished by hand, or detached.
                 if isTooLate { keep?() }
                 self.end(nil)
             case .failure(let error): self.finish(error)

@@ -21,7 +21,7 @@ import Foundation
 /// The calls are a part of the operation. While all of them wait for a retry, a credential or the network, its slot is
 /// given back. Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions.
 /// Cancelling the operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused
-/// with the operation's error, and nothing is sent. The closures of all of them have returned before dependents start.
+/// with the operation's error, and nothing is sent. The closures of all these have returned before dependents start.
 /// A call that is under way when the operation finishes by itself goes on without a slot.
 ///
 /// A call that fails and was given no closure for that ends the operation with its error when no other call is under

@@ -67,14 +67,18 @@ final class Call: Sendable {
     /// Whether the call has ended, by itself or from outside.
     var isOver: Bool { state.withLock { $0.failed == nil } }
 
-    /// The messages sent so far; none once it is over.
+    /// The messages sent so far.
     var history: [NetworkAttempt] { state.withLock { $0.history } }
 
     /// Starts the task, unless the call is over.
-    func begin(_ body: @escaping @Sendable () async -> Void) {
+    ///
+    /// - Returns: false when it is over.
+    func begin(_ body: @escaping @Sendable () async -> Void) -> Bool {
         // Under the lock, so that the task is cancelled when an end from outside returns.
         state.withLock { state in
-            if state.failed != nil { state.task = WorkQueue.task(body) }
+            guard state.failed != nil else { return false }
+            state.task = WorkQueue.task(body)
+            return true
         }
     }
 
@@ -83,7 +87,7 @@ final class Call: Sendable {
         let timer = clock.schedule(after: timeout) { [weak self] in
             self?.fail(NetworkError(code: .timedOut, message: "all attempts together took \(timeout) seconds"))
         }
-        // A second round of attempts has the deadline of the first.
+        // A second round of attempts has the deadline of the first, unless that has ended.
         let isWanted = state.withLock { state in
             guard state.failed != nil, state.deadline == nil else { return false }
             state.deadline = timer

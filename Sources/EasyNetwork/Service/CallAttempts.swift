@@ -49,6 +49,8 @@ struct CallAttempts {
         var redirectCount: Int
         var outcome: Outcome
         var arrival: CallContext.Arrival
+        /// What the messages before it allow.
+        let safetyBefore: RetrySafety
         /// Whether the answer is the last one of its attempt, and no redirect.
         var isFinal = false
 
@@ -243,8 +245,10 @@ struct CallAttempts {
             } catch {
                 guard breaker.waits else { return .judge(.failure(error), nil) }
                 await context.wait(for: circuit, call)
-                // The network and the credential may have gone by now.
-                return .send(outgoing)
+                // The network and the credential may have gone by now, also the new one of a replay.
+                var later = outgoing
+                later.replay = nil
+                return .send(later)
             }
         }
         let exchange = await exchange(outgoing, as: message, pass)
@@ -310,7 +314,8 @@ struct CallAttempts {
         case .failure(let error): outcome = .failure(error)
         }
         let beginning = arrival.isBodyUsed ? body.beginning : nil
-        noteEnd(of: outcome, outgoing.message, startsOver: arrival.startsOver, beginning)
+        let safetyBefore = safety
+        recordEnd(of: outcome, outgoing.message, startsOver: arrival.startsOver, beginning)
         if case .success(var response) = outcome {
             response.history = history
             outcome = .success(response)
@@ -319,12 +324,13 @@ struct CallAttempts {
             message: outgoing.message,
             redirectCount: outgoing.redirectCount,
             outcome: outcome,
-            arrival: arrival
+            arrival: arrival,
+            safetyBefore: safetyBefore
         )
     }
 
     /// - Parameter beginning: of a body that was used while it came, if a listener wants it.
-    private mutating func noteEnd(
+    private mutating func recordEnd(
         of outcome: Outcome,
         _ message: TransportRequest,
         startsOver: Bool,
@@ -489,8 +495,8 @@ struct CallAttempts {
             exchange.message.body.isReplayable, exchange.arrival.mayBeginAgain,
             let replay = try await context.review(answer, exchange.message, credentialState, call)
         else { return nil }
-        // A refused message has changed nothing on the server.
-        safety = .safe
+        // A refused message has changed nothing on the server; those before it may have.
+        safety = exchange.safetyBefore
         return Outgoing(message: exchange.message, cause: Cause(reason: .authentication), replay: replay)
     }
 

@@ -321,16 +321,14 @@ final class CallContext: Sendable {
             body.limit(to: maximum, otherwise: snapshot.validation.bodyTooLong(response(head, message.url)))
         }
         let end = await read(head, isAccepted, body)
-        if case .collect = end {
-            let collected = await body.collect(upTo: NetworkError.responseBodyLimit)
-            let outcome = Result { () throws(NetworkError) in try collected.response(from: message.url) }
-            return (outcome, Arrival())
-        }
         var arrival = Arrival()
         // Its trailers and metrics are known only before it is cancelled.
         let response = response(head, message.url, body.end)
         switch end {
-        case .collect: break
+        case .collect:
+            let collected = await body.collect(upTo: NetworkError.responseBodyLimit)
+            let outcome = Result { () throws(NetworkError) in try collected.response(from: message.url) }
+            return (outcome, arrival)
         case .used:
             // Enough of it may have come before its end.
             body.cancel()

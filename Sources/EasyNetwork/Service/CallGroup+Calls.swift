@@ -70,23 +70,27 @@ extension CallGroup {
         completion: @escaping CallPlan.Completion
     ) {
         if plan.isAnnounced { host.postStart(of: plan.source.request) }
+        // Asked now, as the operation may have ended when its call is told to have.
+        let teller = host.broadcast.isHeard ? caller : nil
         let call = Call(trace: TraceContext.isUsed.isSet ? traceOfCall : nil) { call, error in
             self.leave(call)
             self.forgetStored(after: .failure(error))
-            self.end(call, plan, nil, .failure(error), nil, completion)
+            self.end(call, teller ?? self.caller, plan, nil, .failure(error), nil, completion)
         }
         let (refusal, caller, mayLackSlot) = enter(call)
-        tell(.callStarted, of: call)
+        host.tell(.callStarted, of: call, teller)
         created(call)
         if let refusal { return call.fail(refusal) }
-        let run = { (beginning: OneShot?) in
-            call.begin {
+        let launch = { (beginning: OneShot?) in
+            let hasBegun = call.begin {
                 if let beginning { await beginning.wait() }
                 if mayLackSlot { await caller?.waitForSlot(call) }
                 await self.run(call, plan, caller, completion)
             }
+            // It may have been ended, and left, before it had entered all groups.
+            if !hasBegun { self.leave(call) }
         }
-        if let caller { caller.beginCall(run) } else { run(nil) }
+        if let caller { caller.beginCall(launch) } else { launch(nil) }
     }
 
     /// The task of a call, from the request to the item, or until the call is ended from outside.
@@ -133,18 +137,21 @@ extension CallGroup {
         var response = answer.takeResponse()
         // This is the only reference here, so that it is not copied.
         if !plan.keepsBody, !(plan.isAnnounced && host.settings.postsNotifications) { response?.dropBody() }
-        WorkQueue.finish { [plan, response, item, keep] in self.end(call, plan, response, item, keep, completion) }
+        WorkQueue.finish { [plan, response, item, keep] in
+            self.end(call, caller, plan, response, item, keep, completion)
+        }
     }
 
     private func end(
         _ call: Call,
+        _ caller: (any CallOwner)?,
         _ plan: CallPlan,
         _ response: NetworkResponse?,
         _ result: Result<any Sendable, NetworkError>,
         _ keep: (@Sendable () -> Void)?,
         _ completion: CallPlan.Completion
     ) {
-        tell(.callEnded(result.failure), of: call)
+        host.tell(.callEnded(result.failure), of: call, caller)
         if plan.isAnnounced { host.postEnd(of: plan.source.request, response, result.failure) }
         var response = response
         if !plan.keepsBody { response?.dropBody() }
@@ -153,11 +160,6 @@ extension CallGroup {
 
     private var traceOfCall: TraceSpan {
         caller?.joinTrace() ?? TraceSpan(in: TraceContext.current ?? TraceContext())
-    }
-
-    private func tell(_ kind: @autoclosure () -> NetworkEvent.Kind, of call: Call) {
-        guard host.broadcast.isHeard else { return }
-        host.tell(kind(), of: call, caller)
     }
 
     private func answer(

@@ -13,7 +13,7 @@ protocol CallOwner: Operation, Sendable {
     ///
     /// - Parameter isWanted: asked under the queue's lock.
     func releaseSlot(if isWanted: () -> Bool)
-    /// Asks for the slot again, and runs `action` with it.
+    /// Asks for the slot again, and runs `action` with it; not if it is not wanted any more.
     ///
     /// - Parameter isWanted: asked under the queue's lock.
     func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void)

@@ -107,6 +107,28 @@ struct BatchOperationTests {
         #expect(batch.progress.fractionCompleted == 1)
     }
 
+    /// Counts how often it is cancelled.
+    private final class Counted: NetworkOperation, @unchecked Sendable {
+        let cancelCount = Locked(0)
+
+        override func execute() { finish() }
+
+        override func cancel() {
+            cancelCount.withLock { $0 += 1 }
+            super.cancel()
+        }
+    }
+
+    @Test("OPQ-4: a child that has ended is not cancelled with the others")
+    func failFastAfterSuccess() async {
+        let done = Counted()
+        let failing = TestJob { $0.finish(NetworkError(code: .refused)) }
+        failing.addDependency(done)
+        let batch = BatchOperation([done, failing])
+        await run(batch, on: .networkQueue)
+        #expect(batch.error?.code == .refused && done.cancelCount.withLock { $0 } == 0)
+    }
+
     @Test("OPQ-4: fail-fast names the child at the root, also when a child that depends on it is reported first")
     func failFastRoot() async {
         let queue = NetworkQueue()

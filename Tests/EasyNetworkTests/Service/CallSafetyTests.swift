@@ -201,6 +201,25 @@ struct CallSafetyTests {
         #expect(response.history.map(\.reason) == [.first, .authentication, .retry])
     }
 
+    @Test("CBK-7, BEY-8: a POST that may have acted keeps its key when a later try of it is refused and sent again")
+    func keyAfterRefresh() async throws {
+        let transport = ScriptedTransport { _, number in
+            switch number {
+            case 0: .failure(.connectionLost, .send)
+            case 1: .answer(401)
+            case 2: .failure(.cannotConnect, .connect)
+            default: .answer(200)
+            }
+        }
+        let host = transport.host {
+            $0.authentication = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
+            $0.interceptors = [Keying { key, count in key ?? "k\(count)" }]
+        }
+        let response = try await EasyNetworkService(host).send(payment)
+        #expect(response.history.map(\.reason) == [.first, .retry, .authentication, .retry])
+        #expect(transport.messages.map { $0.headers["Idempotency-Key"] } == ["k0", "k0", "k0", "k0"])
+    }
+
     // MARK: - Credentials
 
     private struct Custom: BaseAPIRequest {

@@ -170,7 +170,7 @@ struct CallTests {
             let hasReturned = Locked(false)
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    call.begin {
+                    _ = call.begin {
                         while !Task.isCancelled {
                             if hasReturned.withLock({ $0 }), !Task.isCancelled { isLate.exchange(true) }
                             await Task.yield()

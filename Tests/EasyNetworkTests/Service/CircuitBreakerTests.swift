@@ -216,6 +216,35 @@ struct CircuitBreakerTests {
         #expect(try await patient.value.history.count == 1)
     }
 
+    @Test("OPQ-13, CBK-7: a message that waits for the circuit with a new credential goes with the one of then")
+    func credentialWhileWaiting() async throws {
+        let authorizations = Locked<[String?]>([])
+        transport.route("GET", "/mine") { [authorizations] request in
+            authorizations.withLock { $0.append(request.headers["Authorization"]) }
+            return request.headers["Authorization"] == "Bearer old" ? .status(401) : .text("mine")
+        }
+        // A refresh whose own request opens the circuit.
+        let failing = Locked<EasyNetworkService?>(nil)
+        let tokens = TestTokens { _ in
+            _ = try? await failing.withLock { $0 }?.send(Call(options: RequestOptions(isAuthenticated: false)))
+            return "new"
+        }
+        let session = AuthenticationSession(tokens, credential: "old")
+        let service = service(CircuitBreaker(opensAfter: .failuresInRow(1), openTime: 5, waits: true)) {
+            $0.authentication = session
+        }
+        failing.exchange(service)
+        async let answered = service.send(Call(api: "mine"))
+        let url = try #require(URL(string: "https://api.example.com:444/mine"))
+        let circuit = service.configuration.circuit(to: url)
+        #expect(await eventually { waitingCount(circuit) == 1 })
+        session.signIn("others")
+        answer.exchange(.text("fine"))
+        clock.advance(by: 5)
+        _ = try await answered
+        #expect(authorizations.withLock { $0 } == ["Bearer old", "Bearer others"])
+    }
+
     @Test("OPQ-13, BEY-8: the time without a trial is at least the Retry-After; refused calls pay nothing for retries")
     func retryAfter() async throws {
         let service = service { $0.retryBudget = 0 }

@@ -57,6 +57,24 @@ struct NetworkEventTests {
         "ended 200, 4 bytes",
     ]
 
+    @Test("DIA-1: the end of a call that was cancelled with its job names the job, even if that ended first")
+    func cancelled() async {
+        let transport = ScriptedTransport { _, _ in [] }
+        let (host, heard, queue) = (transport.host(), Heard(), NetworkQueue())
+        let subscription = host.subscribe { heard.note($0) }
+        for count in 1...200 {
+            let operation = RequestOperation(Get(api: "a"), service: EasyNetworkService(host))
+            queue.addOperation(operation)
+            #expect(await eventually { transport.messages.count == count })
+            operation.cancel()
+            await operation.ended()
+        }
+        let ends = { heard.events.withLock { $0.filter { event in Heard.word(event).hasPrefix("call ended") } } }
+        #expect(await eventually { ends().count == 200 })
+        #expect(ends().filter { $0.operationID == nil }.count == 0)
+        withExtendedLifetime(subscription) {}
+    }
+
     @Test("DIA-1: the queue tells the life of a job: its messages, its slot, its end; the host tells its calls")
     func job() async throws {
         let host = transport().host()
