@@ -70,7 +70,7 @@ extension CallGroup {
         completion: @escaping CallPlan.Completion
     ) {
         if plan.isAnnounced { host.postStart(of: plan.source.request) }
-        // Asked now, as the operation may have ended when its call is told to have.
+        // Asked now, as the operation may have ended when its call's end is told.
         let teller = host.broadcast.isHeard ? caller : nil
         let call = Call(trace: TraceContext.isUsed.isSet ? traceOfCall : nil) { call, error in
             self.leave(call)
@@ -80,7 +80,11 @@ extension CallGroup {
         let (refusal, caller, mayLackSlot) = enter(call)
         host.tell(.callStarted, of: call, teller)
         created(call)
-        if let refusal { return call.fail(refusal) }
+        if let refusal {
+            call.fail(refusal)
+            // As below.
+            return leave(call)
+        }
         let launch = { (beginning: OneShot?) in
             let hasBegun = call.begin {
                 if let beginning { await beginning.wait() }
