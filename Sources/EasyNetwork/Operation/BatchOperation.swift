@@ -27,7 +27,8 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
         /// The first failure cancels the other children and fails the batch: its ``NetworkOperation/error`` has the
         /// code, the status and the other properties of the child's, a message that names the child, and the child's
         /// error as ``NetworkError/underlying``. See ``GroupOperation/decisiveFailure``. Cancelling a child counts as
-        /// its failure.
+        /// its failure. A child that waited for the slot of the one that failed may have begun when it is cancelled; in
+        /// a ``ChainOperation`` none does.
         case failFast
         /// All children run, and the batch succeeds also if some fail, unless it is cancelled itself or a dependency of
         /// its own fails. See ``GroupOperation/failures``.

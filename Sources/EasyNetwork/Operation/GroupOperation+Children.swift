@@ -170,7 +170,11 @@ extension GroupOperation {
         for (index, _) in order.filter({ !$0.isRunning }) + order.filter(\.isRunning) {
             let child = children[index].operation
             guard !child.isFinished else { continue }
-            if let reason, index >= handedOnCount { child.finish(reason) } else { child.cancel() }
+            if let reason, index >= handedOnCount {
+                child.finish(reason)
+            } else {
+                WorkQueue.userCode { child.cancel() }
+            }
         }
         state.withLock { $0.group.restEnded() }
         handOn()

@@ -14,8 +14,11 @@ extension ItemOperation {
         if let keep {
             // An answer that stops the program in a callback is not found again.
             done = { [done] in
-                keep()
-                done()
+                // Not on the user's queue, as it may decode.
+                WorkQueue.run {
+                    keep()
+                    done()
+                }
             }
         }
         // It was finished manually.

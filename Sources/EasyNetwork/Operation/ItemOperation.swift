@@ -205,7 +205,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// The value, see ``NetworkOperation/waitAsCounted(_:)``.
     final func valueAsCounted(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
         await waitAsCounted(begin)
-        // A finished operation has a result, see missingResultError().
+        // A finished operation has a result, see missingResultError(recovering:).
         guard let result else { throw NetworkError(code: .cancelled) }
         return try result.get()
     }
@@ -347,7 +347,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         // A plain queue does not prepare its operations.
         if ownTraits.needsPreparing {
             prepare()
-            // Other cycles were noticed when they were added.
+            // Other repeats were noticed when they were added.
             guard applyRepeatPolicy() else { return nil }
         }
         guard case .request(let source)? = state.withLock({ $0.source.take() }) else { return nil }
@@ -419,7 +419,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return { _ = self.applyRepeatPolicy() }
     }
 
-    override func missingResultError() -> NetworkError? {
+    override func missingResultError(recovering: Bool) -> NetworkError? {
         state.withLock { $0.item == nil } ? Self.noItem : nil
     }
 
@@ -436,7 +436,14 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         withExtendedLifetime(released) {}
     }
 
-    /// It ends with its item, whatever other calls do.
+    override func endsSilently(after error: NetworkError) -> Bool {
+        // Its request may still be sent in a closure of this call.
+        if state.withLock({ $0.source != nil }) { return super.endsSilently(after: error) }
+        // It ends with its item, whatever other calls do.
+        return error.isSilent || error.code == .cancelled && silencesCancellation
+    }
+
+    /// As above.
     override func failedUnheard(_ error: NetworkError) {}
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {

@@ -55,7 +55,7 @@ struct ItemOperationState {
     var keep: (@Sendable () -> Void)?
     /// Fires when the cache's item has been delivered; nil without a receiver.
     var cachedDelivery: OneShot?
-    /// The request under way.
+    /// The call under way.
     var call: Call?
     /// Made when it is first asked for, since the progress of few requests is.
     var meter: TransferMeter?

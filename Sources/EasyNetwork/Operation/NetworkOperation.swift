@@ -73,7 +73,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// - Parameter error: the failure; nil, the default, for success, or in a ``ServiceOperation`` for the outcome of
     ///   its last call.
     public final func finish(_ error: NetworkError? = nil) {
-        guard error == nil, let missing = missingResultError() else { return end(error) }
+        if let error { end(error) } else { finishWithResult(recovering: false) }
+    }
+
+    /// Ends the operation with success, or with the error of a missing result.
+    ///
+    /// - Parameter recovering: whether the failure of a call does not count.
+    final func finishWithResult(recovering: Bool) {
+        guard let missing = missingResultError(recovering: recovering) else { return end(nil) }
         if missing.code == .cancelled { endCancelled() } else { end(missing) }
     }
 
@@ -155,10 +162,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     func didStart() {}
 
     /// Called once, without a lock, when the operation has finished, before it leaves its queue for good.
-    func willLeaveQueue() {}
+    ///
+    /// - Parameter callbackQueue: the queue that was given to the operation, or to its queue.
+    func willLeaveQueue(callbackQueue: DispatchQueue?) {}
 
     /// The error of an end that has neither an error nor a result.
-    func missingResultError() -> NetworkError? {
+    ///
+    /// - Parameter recovering: whether the failure of a call does not count.
+    func missingResultError(recovering: Bool) -> NetworkError? {
         nil
     }
 
@@ -177,7 +188,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Called by the queue. A subclass that overrides it calls `super.start()` first.
     open override func start() {
-        guard core.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
+        guard core.withLock({ $0.lifecycle.start() }) else { return }
         didStart()
         announce { willChangeValue(forKey: "isExecuting") }
         let (dependencies, conditions, accessories) = core.withLock { state in
@@ -242,7 +253,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         endCancelled()
     }
 
-    private func endCancelled() {
+    /// Ends the operation as ``cancel()`` does.
+    final func endCancelled() {
         #if canImport(Darwin)
         // Foundation would announce a value that is true already, or nothing, and not as user code.
         guard !hasOutcome else { return }
@@ -315,7 +327,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         case .deliver: deliverAndConclude()
         case .endEarly:
             if let scheduling { scheduling.queue.operationDidEndEarly(scheduling.job) } else { announceReadiness() }
-        case .none, .announceStart, .execute: break
+        case .none, .execute: break
         }
     }
 
@@ -345,12 +357,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             willChangeValue(forKey: "isExecuting")
             willChangeValue(forKey: "isFinished")
         }
-        let (_, _, dependencies, scheduling, error) = core.withLock { state in
+        let (_, _, dependencies, scheduling, callbackQueue, error) = core.withLock { state in
             state.lifecycle.concluded()
-            let options = state.options
+            let (options, scheduling) = (state.options, state.scheduling)
             return (
                 options?.ownerRegistration.take(), options?.heldCalls.take(), state.dependencies.take(),
-                state.scheduling, state.lifecycle.error
+                scheduling, options?.callbackQueue ?? scheduling?.queue.callbackQueue, state.lifecycle.error
             )
         }
         announce { didChangeValue(forKey: "isExecuting") }
@@ -358,7 +370,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
         // The queue first: observers of the end find the operation gone from there.
         if let scheduling { scheduling.queue.operationDidFinish(scheduling.job, error) }
-        willLeaveQueue()
+        willLeaveQueue(callbackQueue: callbackQueue)
         let (actions, completion) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil

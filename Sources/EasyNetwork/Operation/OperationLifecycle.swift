@@ -33,8 +33,6 @@ struct OperationLifecycle {
         case none
         /// Tell the queue that the operation waits for nothing any more.
         case endEarly
-        /// Announce `isExecuting` around ``showExecuting()``, then call ``began(obstacle:)``.
-        case announceStart
         /// Do the work.
         case execute
         /// Run the callbacks, then announce the end around ``concluded()``.
@@ -56,10 +54,13 @@ struct OperationLifecycle {
     }
 
     /// Starts the operation, for its queue.
-    mutating func start() -> Action {
-        guard phase == .waiting else { return .none }
+    ///
+    /// - Returns: true when `isExecuting` is to be announced around ``showExecuting()``, and then ``began(obstacle:)``
+    ///   to be called; false when the operation was started before.
+    mutating func start() -> Bool {
+        guard phase == .waiting else { return false }
         phase = .starting
-        return .announceStart
+        return true
     }
 
     /// A queue is about to call `start()`, with the code that a subclass may have there.

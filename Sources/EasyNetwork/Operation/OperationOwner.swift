@@ -37,7 +37,7 @@ public final class OperationOwner: Sendable {
         let queues = operations.compactMap { $0.scheduling?.queue }.map { (ObjectIdentifier($0), $0) }
         for queue in Dictionary(queues, uniquingKeysWith: { one, _ in one }).values { queue.cancel(operations) }
         // Those on no queue; a subclass may count how often it is cancelled.
-        for operation in operations where !operation.isCancelled { operation.cancel() }
+        WorkQueue.userCode { for operation in operations where !operation.isCancelled { operation.cancel() } }
     }
 
     /// The number of operations that are registered and have not finished.

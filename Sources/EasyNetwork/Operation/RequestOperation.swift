@@ -193,8 +193,10 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// An operation that joins only waits for the carrier of the message.
     override var joinsAnother: Bool {
-        guard option({ $0.repeatPolicy }) == .join else { return false }
-        guard case .request(let source)? = state.withLock({ $0.source }) else { return true }
+        let ownPolicy = option { $0.repeatPolicy }
+        // That of a request which is made later is known only then.
+        guard ownPolicy == .join || ownTraits.needsPreparing else { return false }
+        guard case .request(let source)? = state.withLock({ $0.source }) else { return ownPolicy == .join }
         return joins(source)
     }
 
@@ -205,7 +207,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     ///   request itself.
     private func sharedAnswer(to source: RequestSource) -> (@Sendable () async -> CallAttempts.Answer)? {
         guard let message = sharedMessage(for: source), let queue = scheduling?.queue else { return nil }
-        // An operation that learned only now that it joins has a slot.
+        // It has one if it joins only by what was set since it was added.
         releaseSlot()
         return { await queue.answer(to: message, for: self) }
     }

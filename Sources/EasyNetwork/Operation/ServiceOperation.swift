@@ -103,8 +103,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     /// - Parameter recovering: true means with success, whatever became of the calls; false is
     ///   ``NetworkOperation/finish(_:)`` without an error.
     public final func finish(recovering: Bool) {
-        if recovering { callGroup.noteEnd(of: nil) }
-        finish()
+        finishWithResult(recovering: recovering)
     }
 
     /// Ends the operation with an error of Foundation's.
@@ -124,9 +123,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         callGroup.setOperation(self)
     }
 
-    override func willLeaveQueue() {
-        // Only code of the user's makes calls afterwards.
-        callGroup.removeOperation(callbackQueue: traits.startRunsUserCode ? deliveryQueue : nil)
+    override func willLeaveQueue(callbackQueue: DispatchQueue?) {
+        callGroup.removeOperation(callbackQueue: callbackQueue)
     }
 
     func endsSilently(after error: NetworkError) -> Bool {
@@ -138,7 +136,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         callGroup.noteEnd(of: error)
         // Calls that the operation cancels itself after another call has ended do not end it.
         guard isCancelled || callGroup.failureOfLastCall?.code == .cancelled else { return false }
-        finish()
+        endCancelled()
         return true
     }
 
@@ -150,8 +148,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         if error == nil { done() } else { callGroup.whenRefusedCallsAreDone(done) }
     }
 
-    override func missingResultError() -> NetworkError? {
-        callGroup.failureOfLastCall
+    override func missingResultError(recovering: Bool) -> NetworkError? {
+        recovering ? nil : callGroup.failureOfLastCall
     }
 
     override var deliveryQueue: DispatchQueue {

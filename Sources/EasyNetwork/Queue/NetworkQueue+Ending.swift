@@ -54,7 +54,7 @@ extension NetworkQueue {
             for job in jobs { state.graph.end(job, &actions) }
             return jobs.compactMap(\.payload)
         } beforeActing: { operations in
-            for operation in operations { operation.cancel() }
+            WorkQueue.userCode { for operation in operations { operation.cancel() } }
         }
     }
 }

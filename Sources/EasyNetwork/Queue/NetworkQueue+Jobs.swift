@@ -210,7 +210,7 @@ extension NetworkQueue {
     /// - Parameter before: what the job waited for until now, if that is a condition.
     func operationReclaimsSlot(
         of job: Job,
-        after before: WaitReason? = nil,
+        after before: WaitReason?,
         if isWanted: () -> Bool,
         for action: @escaping @Sendable () -> Void
     ) {

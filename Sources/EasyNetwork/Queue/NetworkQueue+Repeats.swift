@@ -15,7 +15,7 @@ extension NetworkQueue {
         }
         switch decision {
         case .proceed(let older):
-            for operation in older { operation.cancel() }
+            WorkQueue.userCode { for operation in older { operation.cancel() } }
             return true
         case .refuse(let older):
             let message = "\(older.nameForMessages) waits or runs already, and is the same"

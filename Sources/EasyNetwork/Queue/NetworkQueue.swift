@@ -142,9 +142,8 @@ public final class NetworkQueue: Sendable {
     ///
     /// - Parameters:
     ///   - operations: the jobs.
-    ///   - wait: whether to block the calling thread until all of them have finished. Never from a job, a callback, or
-    ///     the thread of a callback queue: the jobs may need the blocked thread. A wait lends no priority to what is
-    ///     waited for: on the main thread of an app, work of lower quality of service may hold it up.
+    ///   - wait: whether to block the calling thread until all of them have finished; see
+    ///     ``waitUntilAllOperationsAreFinished()`` for the threads that must not.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
         // From the last one on, since that mostly waits for those before it: a graph is in one trace.
         if TraceContext.isUsed.isSet {
@@ -218,8 +217,12 @@ public final class NetworkQueue: Sendable {
         state.withLock { $0.graph.count }
     }
 
-    /// Blocks the calling thread until no job is left. Never from a job, a callback, or the thread of a callback queue,
-    /// and better not from the main thread: the wait lends no priority to the jobs. In a task use ``waitUntilIdle()``.
+    /// Blocks the calling thread until no job is left.
+    ///
+    /// Never from a job, a callback, or the thread of a callback queue, nor from the main thread while a job has
+    /// `onMain` closures or the main queue as its callback queue: each would wait for the other for ever. Otherwise
+    /// better not from the main thread either: the wait lends no priority to the jobs. In a task use
+    /// ``waitUntilIdle()``.
     public func waitUntilAllOperationsAreFinished() {
         let semaphore = DispatchSemaphore(value: 0)
         whenEmpty { semaphore.signal() }

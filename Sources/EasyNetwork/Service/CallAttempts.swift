@@ -262,9 +262,7 @@ struct CallAttempts {
         credentialState.isExempt = first.isExempt || message.url.origin != snapshot.message.url.origin
         self.credentialState = credentialState
         guard !credentialState.isExempt else { return message }
-        guard let (authorized, fresh) = try await context.authorize(message, credentialState, call) else {
-            return message
-        }
+        let (authorized, fresh) = try await context.authorize(message, credentialState, call)
         try checkCancellation()
         try RequestBuilder.check(authorized)
         self.credentialState = fresh

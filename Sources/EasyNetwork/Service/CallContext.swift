@@ -222,14 +222,12 @@ final class CallContext: Sendable {
     private var refreshService: EasyNetworkService { EasyNetworkService(CallGroup(host, heardBy: queueBroadcast)) }
 
     /// Adds the credential; waits without a slot while there is none.
-    ///
-    /// - Returns: nil when there is no credential to add.
     func authorize(
         _ message: TransportRequest,
         _ credentialState: RequestAuthentication.CredentialState,
         _ call: Call
-    ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
-        guard let authentication = host.settings.authentication else { return nil }
+    ) async throws(NetworkError) -> RequestAuthentication.Authorized {
+        guard let authentication = host.settings.authentication else { return (message, credentialState) }
         return try await authentication.authorize(message, credentialState, over: refreshService) { wait in
             tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
@@ -264,10 +262,6 @@ final class CallContext: Sendable {
         else { return }
         message.headers["traceparent"] = trace.traceparent
         if let state = trace.tracestate, message.headers["tracestate"] == nil { message.headers["tracestate"] = state }
-    }
-
-    func keepCookies(of result: Outcome, from url: URL) {
-        if case .success(let response) = result { keepCookies(response.headers, from: url) }
     }
 
     func keepCookies(_ headers: HTTPHeaders, from url: URL) {
@@ -305,7 +299,7 @@ final class CallContext: Sendable {
         guard let read else {
             let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount)
             let outcome = outcome(collected, from: message.url)
-            keepCookies(of: outcome, from: message.url)
+            if case .success(let response) = outcome { keepCookies(response.headers, from: message.url) }
             return (outcome, Arrival())
         }
         let head: TransportHead

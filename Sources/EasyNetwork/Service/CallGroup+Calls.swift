@@ -71,14 +71,14 @@ extension CallGroup {
     ) {
         if plan.isAnnounced { host.postStart(of: plan.source.request) }
         // Asked now, as the operation may have ended when its call's end is told.
-        let teller = host.broadcast.isHeard ? caller : nil
+        let namedCaller = host.broadcast.isHeard ? caller : nil
         let call = Call(trace: TraceContext.isUsed.isSet ? traceOfCall : nil) { call, error in
             self.leave(call)
             self.forgetStored(after: .failure(error))
-            self.end(call, teller ?? self.caller, plan, nil, .failure(error), nil, completion)
+            self.end(call, namedCaller ?? self.caller, plan, nil, .failure(error), nil, completion)
         }
         let (refusal, caller, mayLackSlot) = enter(call)
-        host.tell(.callStarted, of: call, teller)
+        host.tell(.callStarted, of: call, namedCaller)
         created(call)
         if let refusal {
             call.fail(refusal)
@@ -114,7 +114,7 @@ extension CallGroup {
             if let sharedAnswer = plan.sharedAnswer {
                 answer = await sharedAnswer()
             } else {
-                answer = await self.answer(to: &plan, call, caller)
+                answer = await sendAttempts(of: &plan, call, caller)
             }
             item = answer.result.flatMap { $0.item(plan.map) }
             hasLeftSlot = false
@@ -166,14 +166,14 @@ extension CallGroup {
         caller?.joinTrace() ?? TraceSpan(in: TraceContext.current ?? TraceContext())
     }
 
-    private func answer(
-        to plan: inout CallPlan,
+    private func sendAttempts(
+        of plan: inout CallPlan,
         _ call: Call,
         _ caller: (any CallOwner)?
     ) async -> CallAttempts.Answer {
         if let trace = call.trace, TraceContext.current != trace.context {
             return await TraceContext.$current.withValue(trace.context) {
-                await answer(to: &plan, call, caller)
+                await sendAttempts(of: &plan, call, caller)
             }
         }
         do throws(NetworkError) {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A job that makes calls, as they use it.
+/// A job that makes calls: what its calls need of it.
 protocol CallOwner: Operation, Sendable {
     /// The calls of the job.
     var callGroup: CallGroup { get }

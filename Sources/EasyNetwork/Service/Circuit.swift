@@ -23,9 +23,8 @@ final class Circuit: Sendable {
     }
 
     /// Whether it is closed, or open longer than it has to be, and no call waits.
-    var isForgettable: Bool {
-        let now = clock.now
-        return state.withLock { $0.circuit.refusal(at: now) == nil && $0.waiting.isEmpty }
+    func isForgettable(at now: TimeInterval) -> Bool {
+        state.withLock { $0.circuit.refusal(at: now) == nil && $0.waiting.isEmpty }
     }
 
     /// Lets a message through.

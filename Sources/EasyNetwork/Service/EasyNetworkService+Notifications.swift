@@ -17,9 +17,9 @@ extension EasyNetworkService {
     /// Posted when a request begins; each one also ends. The request is under ``requestKey``. Posted on the thread that
     /// begins it, for an operation a thread of its queue.
     public static let requestDidStartNotification = Notification.Name("EasyNetworkRequestDidStart")
-    /// Posted when a request has ended, before its result is delivered. The request is under ``requestKey``, the
-    /// ``NetworkResponse`` under ``responseKey`` or the ``NetworkError`` under ``errorKey``. Posted on a background
-    /// queue.
+    /// Posted when a request has ended, before its result is delivered; that of a cancelled operation may be delivered
+    /// first. The request is under ``requestKey``, the ``NetworkResponse`` under ``responseKey`` or the
+    /// ``NetworkError`` under ``errorKey``. Posted on a background queue.
     public static let requestDidFinishNotification = Notification.Name("EasyNetworkRequestDidFinish")
 
     /// The key `"request"` of an `any BaseAPIRequest`.

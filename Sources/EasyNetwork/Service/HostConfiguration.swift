@@ -260,10 +260,12 @@ public final class HostConfiguration: Sendable {
     /// The circuit to the server of this address.
     func circuit(to url: URL) -> Circuit {
         let origin = url.origin ?? ""
+        // Code of the user's, and so not asked under the lock.
+        let now = settings.clock.now
         return circuits.withLock { circuits in
             if let circuit = circuits[origin] { return circuit }
             // A program that visits very many servers.
-            if circuits.count >= 1_000 { circuits = circuits.filter { !$0.value.isForgettable } }
+            if circuits.count >= 1_000 { circuits = circuits.filter { !$0.value.isForgettable(at: now) } }
             let circuit = Circuit(host: url.hostAndPort ?? origin, clock: settings.clock)
             circuits[origin] = circuit
             return circuit

@@ -39,7 +39,8 @@ public struct NetworkEvent: Sendable {
 
         /// The call began. Only the host tells it.
         case callStarted
-        /// The call ended, with an error or nil for success. Only the host tells it.
+        /// The call ended, with an error or nil for success. Only the host tells it. A cancelled operation may finish
+        /// before its calls have ended.
         case callEnded(NetworkError?)
         /// A message goes out: the first of the call, a redirect, a retry.
         indirect case attemptStarted(NetworkAttempt, TransportRequest)

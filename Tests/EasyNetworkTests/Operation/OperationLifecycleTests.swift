@@ -9,7 +9,7 @@ struct OperationLifecycleTests {
     @Test("BEY-1: start, work, end")
     func plainCourse() {
         var life = OperationLifecycle()
-        #expect(life.start() == .announceStart)
+        #expect(life.start() == true)
         #expect(!life.isExecuting)
         life.showExecuting()
         #expect(life.isExecuting)
@@ -26,7 +26,7 @@ struct OperationLifecycleTests {
     func secondCalls() {
         var life = OperationLifecycle()
         _ = life.start()
-        #expect(life.start() == .none)
+        #expect(life.start() == false)
         _ = life.began(obstacle: nil)
         #expect(life.began(obstacle: nil) == .none)
         #expect(life.end(.failure(failure)).wins)
@@ -41,7 +41,7 @@ struct OperationLifecycleTests {
         let ending = life.cancel()
         #expect(ending.wins && ending.action == .endEarly)
         #expect(life.isCancelled && life.phase == .waiting)
-        #expect(life.start() == .announceStart)
+        #expect(life.start() == true)
         #expect(life.began(obstacle: failure) == .deliver)
         #expect(life.error?.code == .cancelled)
     }
@@ -71,7 +71,7 @@ struct OperationLifecycleTests {
             for step in 0...4 {
                 switch step {
                 case 0: #expect(life.startIsCalled() == true)
-                case 1: #expect(life.start() == .announceStart)
+                case 1: #expect(life.start() == true)
                 case 2: life.showExecuting()
                 case 3: actions.append(life.began(obstacle: nil))
                 default: actions.append(life.startHasReturned())

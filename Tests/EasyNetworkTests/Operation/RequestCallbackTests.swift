@@ -139,6 +139,85 @@ struct RequestCallbackTests {
         #expect(notes.withLock { $0 }.count == 4)
     }
 
+    /// Holds a call until a gate is open, and ends it as it is told.
+    private struct Ending: RequestInterceptor {
+        var gate: Gate?
+        var decision = ResponseDecision.proceed
+
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            await gate?.opened()
+            return message
+        }
+
+        func didReceive(
+            _ result: Result<NetworkResponse, NetworkError>,
+            context: AttemptContext
+        ) async -> ResponseDecision { decision }
+    }
+
+    private struct Ended: APIRequest {
+        typealias Item = NetworkResponse
+        let ending: Ending
+        let api = "good"
+        var options: RequestOptions { RequestOptions(interceptors: [ending]) }
+    }
+
+    /// Makes another call beside its own, or in its place.
+    private final class WithSideCall: RequestOperation<Ended>, @unchecked Sendable {
+        // Sendable because its properties are written before it is added to a queue.
+        var side = Ended(ending: Ending())
+        var sendsItsOwn = true
+
+        override func execute() {
+            if sendsItsOwn { super.execute() }
+            service.request(side, success: { _ in super.execute() }, failure: { self.finish($0) })
+        }
+    }
+
+    @Test(
+        "CBK-2: the silent end of another call ends an operation only if that has not sent its request",
+        arguments: [ResponseDecision.stop, .fail(NetworkError(code: .cancelled))],
+        [false, true]
+    )
+    func silentSideCall(decision: ResponseDecision, sendsItsOwn: Bool) async throws {
+        let endCount = Locked(0)
+        let service = try service { $0.silencesCancellation = true }
+        let subscription = service.configuration.subscribe { event in
+            if case .callEnded = event.kind { endCount.withLock { $0 += 1 } }
+        }
+        defer { withExtendedLifetime(subscription) {} }
+        let gate = Gate()
+        let operation = WithSideCall(Ended(ending: Ending(gate: gate)), service: service)
+        operation.side = Ended(ending: Ending(decision: decision))
+        operation.sendsItsOwn = sendsItsOwn
+        queue.addOperation(operation)
+        #expect(await eventually { endCount.withLock { $0 } == 1 })
+        // The end of that call is over when another one is.
+        _ = try await EasyNetworkService(service.configuration).send(Get(api: "good"))
+        gate.open()
+        await operation.ended()
+        #expect(operation.error?.code == (sendsItsOwn ? nil : .cancelled))
+    }
+
+    @Test("CBK-4: the closures of a call that is made after the end come on the queue's callback queue")
+    func lateCall() async throws {
+        let key = DispatchSpecificKey<Bool>()
+        let callbackQueue = DispatchQueue(label: "callbacks")
+        callbackQueue.setSpecific(key: key, value: true)
+        let operation = RequestOperation(Get(api: "good"), service: try service())
+        let queue = NetworkQueue(callbackQueue: callbackQueue)
+        queue.addOperation(operation)
+        _ = try await operation.value
+        await operation.ended()
+        let isThere = await withCheckedContinuation { continuation in
+            let called = { @Sendable in
+                continuation.resume(returning: DispatchQueue.getSpecific(key: key) == true)
+            }
+            operation.service.request(Get(api: "good"), success: { _ in called() }, failure: { _ in called() })
+        }
+        #expect(isThere)
+    }
+
     @Test("CBK-8: start and finish of every request are posted, with the request and what it ended with")
     func notifications() async throws {
         let service = try service { $0.postsNotifications = true }

@@ -9,7 +9,7 @@ import Testing
 struct BlockingCodeTests {
     enum Place: CaseIterable {
         case mapper, callback, closureOfService, execute, interceptor, validation, joinedValidation, closureOfThen
-        case observer
+        case observer, cancelOfChild
     }
 
     private struct Mapped: APIRequest {
@@ -51,6 +51,23 @@ struct BlockingCodeTests {
         override func execute() {
             work()
             finish()
+        }
+    }
+
+    private final class Stuck: NetworkOperation, @unchecked Sendable {
+        // Sendable because its property is constant.
+        let cancelled: @Sendable () -> Void
+
+        init(_ cancelled: @escaping @Sendable () -> Void) {
+            self.cancelled = cancelled
+            super.init()
+        }
+
+        override func execute() {}
+
+        override func cancel() {
+            cancelled()
+            super.cancel()
         }
     }
 
@@ -164,6 +181,12 @@ struct BlockingCodeTests {
             queue.addOperation(first)
         case .execute:
             operation = Working(block)
+        case .cancelOfChild:
+            let failing = RequestOperation(Mapped(api: "unknown"), service: EasyNetworkService(host))
+            let batch = BatchOperation([Stuck(block), failing])
+            operation = Working {}
+            operation.addDependency(batch, policy: .allowFailure)
+            queue.addOperation(batch)
         case .interceptor:
             let intercepted = HostConfiguration(baseURL: url, transport: transport) {
                 $0.interceptors = [Blocking(block: block)]

@@ -458,6 +458,64 @@ struct JoinedRequestTests {
         #expect(await eventually { queue.keepsNothing })
     }
 
+    @Test("BEY-9: an operation that learns from its request that it joins needs no slot")
+    func joinWithoutSlot() async throws {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let gate = DispatchSemaphore(value: 0)
+        server.route("GET", "/held") { _ in
+            gate.wait()
+            return .text("ok")
+        }
+        let sending = fixture.operation(Repeated(api: "held"))
+        queue.addOperation(sending)
+        #expect(await server.waitForRequests(1))
+        let first = fixture.operation(Repeated(repeatPolicy: .allow))
+        let next = first.then { _ in Repeated(api: "held") }
+        queue.addOperation(next)
+        self.queue.addOperation(first)
+        #expect(await eventually { queue.joinedCount == 2 })
+        for _ in 0..<2 { gate.signal() }
+        #expect(try await next.value.source == .joined)
+        #expect(try await sending.value.source == .network)
+        #expect(server.requests.count == 2)
+    }
+
+    /// Notes whether its item is made on the queue with the key.
+    private struct Placed: APIRequest {
+        let key: DispatchSpecificKey<Bool>
+        let isThere: Locked<[Bool]>
+        let api = "stored"
+        var options: RequestOptions { RequestOptions(cache: .http, repeatPolicy: .join) }
+
+        func item(from response: NetworkResponse) throws -> Int {
+            let there = DispatchQueue.getSpecific(key: key) == true
+            isThere.withLock { $0.append(there) }
+            return response.statusCode
+        }
+    }
+
+    @Test("BEY-9, CBK-4: what is stored for those that share is not read on the callback queue")
+    func storedElsewhere() async throws {
+        let (key, isThere) = (DispatchSpecificKey<Bool>(), Locked<[Bool]>([]))
+        let callbackQueue = DispatchQueue(label: "callbacks")
+        callbackQueue.setSpecific(key: key, value: true)
+        let cache = NetworkCache(diskBytes: 0)
+        server.route("GET", "/stored") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
+        let operation = RequestOperation(
+            Placed(key: key, isThere: isThere),
+            service: EasyNetworkService(server.host { ($0.cache, $0.callbackQueue) = (cache, callbackQueue) })
+        )
+        let isCalledThere = Locked(false)
+        operation.success = { _ in
+            let there = DispatchQueue.getSpecific(key: key) == true
+            isCalledThere.exchange(there)
+        }
+        queue.addOperation(operation)
+        #expect(try await operation.value == 200)
+        #expect(isCalledThere.withLock { $0 } && isThere.withLock { $0 } == [false, false])
+        #expect(await cache.entries.count == 1)
+    }
+
     @Test("BEY-9: the message has the tags and categories of the first; cancelling by tag leaves the others")
     func tags() async throws {
         let gate = DispatchSemaphore(value: 0)

@@ -16,7 +16,7 @@ struct FileCalls: Sendable {
 
 /// The part of a file that has come, open and locked against other processes.
 ///
-/// Used by one ``Download``, one call at a time.
+/// Used by one ``DownloadWriter``, one call at a time.
 final class PartialFile: @unchecked Sendable {
     // Sendable because nothing in it changes but `descriptor`, in `close()`, which is called last.
     let location: DownloadLocation

@@ -72,6 +72,7 @@ public struct RetryPolicy: Hashable, Sendable {
     ///   - retryCount: the number of retries so far.
     ///   - date: now, for a `Retry-After` that is a date.
     ///   - random: from 0 to 1, the place of the delay in its range.
+    ///   - mayHaveActed: whether a server may have acted on a message that must not be sent twice.
     /// - Returns: the delay in seconds; nil when the request is not sent again.
     func delay(
         after error: NetworkError,
@@ -79,10 +80,11 @@ public struct RetryPolicy: Hashable, Sendable {
         retryCount: Int,
         date: Date,
         random: Double,
-        mayHaveActed: Bool? = nil
+        mayHaveActed: Bool
     ) -> TimeInterval? {
-        let isUnsafe = mayHaveActed ?? (!isRepeatable(message) && error.mayHaveReachedServer)
-        guard retryCount < maximumRetryCount, mayPass(error), message.body.isReplayable, !isUnsafe else { return nil }
+        guard retryCount < maximumRetryCount, mayPass(error), message.body.isReplayable, !mayHaveActed else {
+            return nil
+        }
         let delay = backoff.delay(after: retryCount, random: random)
         guard let floor = Self.retryAfter(error.headers, now: date) else { return delay }
         return floor > maximumRetryAfter ? nil : max(delay, floor)

@@ -22,7 +22,14 @@ struct RetryPolicyTests {
     ) -> TimeInterval? {
         let message = TransportRequest(method: method, url: url, headers: headers, body: body)
         let date = Date(timeIntervalSince1970: 1_767_225_600)
-        return policy.delay(after: error, of: message, retryCount: retryCount, date: date, random: random)
+        return policy.delay(
+            after: error,
+            of: message,
+            retryCount: retryCount,
+            date: date,
+            random: random,
+            mayHaveActed: !policy.isRepeatable(message) && error.mayHaveReachedServer
+        )
     }
 
     private func status(_ code: Int, _ headers: HTTPHeaders = HTTPHeaders()) -> NetworkError {
