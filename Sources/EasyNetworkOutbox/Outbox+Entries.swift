@@ -50,7 +50,7 @@ extension Outbox {
             throw NetworkError(code: .refused, message: "the entry \(dead), which comes first, is a dead letter")
         }
         var (paths, attachments): (Set<String>, [String: URL]) = ([], [:])
-        _ = try request.body?.build { url throws(NetworkError) in
+        _ = try RequestBuilder.body(of: request.body)?.build { url throws(NetworkError) in
             if paths.insert(url.path).inserted {
                 _ = try TransportBody.file(url).length()
                 attachments[OutboxFolder.attachment(attachments.count)] = url.resolvingSymlinksInPath()

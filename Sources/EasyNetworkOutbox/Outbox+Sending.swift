@@ -112,14 +112,19 @@ extension Outbox {
         let after = record.after.filter { Self.id(after: $0) != name.id }
         let inputs = after.isEmpty ? [] : try folder.outputs(of: after)
         let request = try request(in: record, of: name.type, inputs: inputs)
-        let files = record.fileCount > 0 ? try folder.attachments(of: request.body, name) : [:]
+        let body = try Self.body(of: request)
+        let files = record.fileCount > 0 ? try folder.attachments(of: body, name) : [:]
         var options = request.options
         options.idempotencyKey = name.id.uuidString
         options.customURLRequest?.setValue(name.id.uuidString, forHTTPHeaderField: "Idempotency-Key")
         // Each entry is delivered.
         options.repeatPolicy = .allow
-        if !files.isEmpty { options.body = request.body?.placed { [files] url in files[url.path] ?? url } }
+        if !files.isEmpty { options.body = body?.placed { [files] url in files[url.path] ?? url } }
         return (request, operation(request, options))
+    }
+
+    private static func body(of request: some APIRequest) throws(NetworkError) -> RequestBody? {
+        try RequestBuilder.body(of: request.body)
     }
 
     private func operation<Request: APIRequest>(_ request: Request, _ options: RequestOptions) -> ServiceOperation {
@@ -141,11 +146,9 @@ extension Outbox {
         do {
             return try WorkQueue.userCode { try registered.decode(record.request, record.version, inputs) }
         } catch {
-            throw NetworkError(
-                code: .invalidRequest,
-                message: "the entry cannot be decoded: \(error)",
-                underlying: error
-            )
+            // What `prepare` throws has its own words.
+            let message = (error as? NetworkError)?.message ?? "the entry cannot be decoded: \(error)"
+            throw NetworkError(code: .invalidRequest, message: message, underlying: error)
         }
     }
 

@@ -31,6 +31,7 @@ struct OutboxFailure: Codable, Sendable {
     var code: Int
     var message: String?
     var statusCode: Int?
+    var attempts: Int?
     var serverMessage: String?
     /// The beginning of the answer's text without secrets, which may tell why.
     var responseBody: Data?
@@ -40,7 +41,7 @@ struct OutboxFailure: Codable, Sendable {
 
     init(_ error: NetworkError) {
         (code, message) = (error.code.rawValue, error.message.map(Redaction().redacted))
-        statusCode = error.statusCode
+        (statusCode, attempts) = (error.statusCode, error.attempts)
         serverMessage = error.serverMessage.map(Redaction().redacted)
         let text = error.responseBody.map { body in
             Redaction().redactedText(of: body, contentType: error.headers["Content-Type"])
@@ -51,7 +52,7 @@ struct OutboxFailure: Codable, Sendable {
 
     var error: NetworkError {
         var error = NetworkError(code: NetworkError.Code(rawValue: code), message: message)
-        error.statusCode = statusCode
+        (error.statusCode, error.attempts) = (statusCode, attempts ?? 0)
         error.serverMessage = serverMessage
         error.responseBody = responseBody
         return error

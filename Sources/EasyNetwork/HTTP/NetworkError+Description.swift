@@ -18,7 +18,7 @@ extension NetworkError: LocalizedError, CustomStringConvertible {
         }
         // Each part by itself, since a secret may go to the end of its part.
         let redaction = Redaction.standard
-        if let message { sentence += ": " + redaction.redacted(message) }
+        if let message { sentence += ": " + redaction.redacted(message.withoutFullStop) }
         if let serverMessage { sentence += ": " + redaction.redacted(serverMessage.cleaned().withoutFullStop) }
         if withRequest, let request { sentence += " (\(request))" }
         return sentence + "."

@@ -11,8 +11,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// ``params`` and ``headers`` may be declared with any type that can be read as such; another type is an error of the
-/// request. The other properties must have exactly the types that they have here: `let method = "POST"`, a text, is
+/// ``params``, ``headers`` and ``body`` may be declared with any type that can be read as such; another type is an error
+/// of the request. The other properties must have exactly the types that they have here: `let method = "POST"`, a text, is
 /// another property to Swift, and the default applies. Swift warns of that if the extension that declares the
 /// conformance also computes the property. A property with the name of an option, such as `let timeout = 5`, is one of
 /// your own, too: options are set in ``options`` alone.
@@ -26,6 +26,8 @@ public protocol BaseAPIRequest: Sendable {
     associatedtype Params = [String: Any]?
     /// The type of ``headers``, as they are declared.
     associatedtype Headers = [String: String]?
+    /// The type of ``body``, as it is declared.
+    associatedtype DeclaredBody = RequestBody?
 
     /// The path below the host's base URL, or an absolute http or https URL.
     ///
@@ -59,8 +61,12 @@ public protocol BaseAPIRequest: Sendable {
     /// ``HTTPHeaders``, or an optional of one. Default nil.
     var headers: Headers { get }
 
-    /// The body, if it does not come from ``params``. Default nil.
-    var body: RequestBody? { get }
+    /// The body, if it does not come from ``params``: a ``RequestBody``, or an optional of one. Default nil.
+    ///
+    /// ```swift
+    /// var body: RequestBody { .json(filter) }
+    /// ```
+    var body: DeclaredBody { get }
 
     /// Refuses parameters before anything is sent. Called when the request is built. Default: all pass.
     ///
@@ -74,7 +80,6 @@ public protocol BaseAPIRequest: Sendable {
 extension BaseAPIRequest {
     public var method: NetworkService.Method { .get }
     public var query: NetworkService.QueryType { .automatic }
-    public var body: RequestBody? { nil }
     public var options: RequestOptions { .standard }
     public func validateParameters() throws {}
 
@@ -93,6 +98,11 @@ extension BaseAPIRequest where Params == [String: Any]? {
 extension BaseAPIRequest where Headers == [String: String]? {
     /// No header fields.
     public var headers: [String: String]? { nil }
+}
+
+extension BaseAPIRequest where DeclaredBody == RequestBody? {
+    /// No body.
+    public var body: RequestBody? { nil }
 }
 
 extension NetworkService {

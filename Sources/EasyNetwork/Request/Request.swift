@@ -22,9 +22,9 @@ public struct Request<Item: Sendable>: APIRequest {
     public var headers: [String: String]?
     public var body: RequestBody?
     public var options: RequestOptions
-    private let makeItem: (@Sendable (NetworkResponse) throws -> Item)?
+    private let makeItem: @Sendable (NetworkResponse) throws -> Item
 
-    /// A GET.
+    /// A GET of an item of any type.
     ///
     /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
     public init(
@@ -33,12 +33,12 @@ public struct Request<Item: Sendable>: APIRequest {
         query: NetworkService.QueryType = .automatic,
         headers: [String: String]? = nil,
         options: RequestOptions = RequestOptions(),
-        item: (@Sendable (NetworkResponse) throws -> Item)? = nil
+        item: @escaping @Sendable (NetworkResponse) throws -> Item
     ) {
         self.init(.get, api, params: params, query: query, headers: headers, options: options, item: item)
     }
 
-    /// A request of any method.
+    /// A request of any method, for an item of any type.
     ///
     /// - Parameters:
     ///   - method: of the message.
@@ -48,7 +48,8 @@ public struct Request<Item: Sendable>: APIRequest {
     ///   - headers: see ``BaseAPIRequest/headers``. Default nil.
     ///   - body: the body, if it does not come from `params`. Default nil.
     ///   - options: all the rest. Default: that of the host.
-    ///   - item: makes the item on a background thread, see ``APIRequest/item(from:)``. Default nil: it is decoded.
+    ///   - item: makes the item on a background thread, see ``APIRequest/item(from:)``. Without it the item has to be
+    ///     `Decodable`, `Data`, a ``NetworkResponse`` or `Void`.
     public init(
         _ method: NetworkService.Method,
         _ api: String,
@@ -57,41 +58,137 @@ public struct Request<Item: Sendable>: APIRequest {
         headers: [String: String]? = nil,
         body: RequestBody? = nil,
         options: RequestOptions = RequestOptions(),
-        item: (@Sendable (NetworkResponse) throws -> Item)? = nil
+        item: @escaping @Sendable (NetworkResponse) throws -> Item
     ) {
         (self.method, self.api, self.params, self.query) = (method, api, params, query)
         (self.headers, self.body, self.options, makeItem) = (headers, body, options, item)
     }
 
-    private static var isReadable: Bool {
-        Item.self == Void.self || Item.self == NetworkResponse.self || Item.self is any Decodable.Type
-    }
-
-    /// Refuses a request whose item nothing can make.
-    ///
-    /// - Throws: ``NetworkError/Code/invalidRequest``, which says how to make one.
-    public func validateParameters() throws {
-        guard makeItem != nil || Self.isReadable else {
-            throw NetworkError(
-                code: .invalidRequest,
-                message: "\(Item.self) is not Decodable; say how to make one: Request(…, item: { response in … })"
-            )
-        }
-    }
-
     public func item(from response: NetworkResponse) throws -> Item {
-        if let makeItem { return try makeItem(response) }
-        let item: Any =
-            switch Item.self {
-            case is Void.Type: ()
-            case is NetworkResponse.Type: response
-            case is Data.Type: response.body
-            case let type as any Decodable.Type: try response.decode(type)
-            default: NSNull()
-            }
-        // Any other type was refused before it was sent.
-        guard let item = item as? Item else { throw NetworkError(code: .cannotParseResponse) }
-        return item
+        try makeItem(response)
+    }
+}
+
+extension Request where Item: Decodable {
+    /// A GET of an item that is decoded, or of `Data`.
+    ///
+    /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
+    public init(
+        _ api: String,
+        params: [String: any Sendable]? = nil,
+        query: NetworkService.QueryType = .automatic,
+        headers: [String: String]? = nil,
+        options: RequestOptions = RequestOptions()
+    ) {
+        self.init(.get, api, params: params, query: query, headers: headers, options: options)
+    }
+
+    /// A request of any method, for an item that is decoded, or for `Data`.
+    ///
+    /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
+    public init(
+        _ method: NetworkService.Method,
+        _ api: String,
+        params: [String: any Sendable]? = nil,
+        query: NetworkService.QueryType = .automatic,
+        headers: [String: String]? = nil,
+        body: RequestBody? = nil,
+        options: RequestOptions = RequestOptions()
+    ) {
+        self.init(
+            method,
+            api,
+            params: params,
+            query: query,
+            headers: headers,
+            body: body,
+            options: options,
+            item: Self.decoded
+        )
+    }
+
+    private static func decoded(_ response: NetworkResponse) throws -> Item {
+        // The body itself, as that of each request.
+        if Item.self == Data.self, let body = response.body as? Item { return body }
+        return try response.decode(Item.self)
+    }
+}
+
+extension Request where Item == NetworkResponse {
+    /// A GET of the response itself.
+    ///
+    /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
+    public init(
+        _ api: String,
+        params: [String: any Sendable]? = nil,
+        query: NetworkService.QueryType = .automatic,
+        headers: [String: String]? = nil,
+        options: RequestOptions = RequestOptions()
+    ) {
+        self.init(.get, api, params: params, query: query, headers: headers, options: options)
+    }
+
+    /// A request of any method, for the response itself.
+    ///
+    /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
+    public init(
+        _ method: NetworkService.Method,
+        _ api: String,
+        params: [String: any Sendable]? = nil,
+        query: NetworkService.QueryType = .automatic,
+        headers: [String: String]? = nil,
+        body: RequestBody? = nil,
+        options: RequestOptions = RequestOptions()
+    ) {
+        self.init(
+            method,
+            api,
+            params: params,
+            query: query,
+            headers: headers,
+            body: body,
+            options: options,
+            item: { $0 }
+        )
+    }
+}
+
+extension Request where Item == Void {
+    /// A GET whose answer is not read.
+    ///
+    /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
+    public init(
+        _ api: String,
+        params: [String: any Sendable]? = nil,
+        query: NetworkService.QueryType = .automatic,
+        headers: [String: String]? = nil,
+        options: RequestOptions = RequestOptions()
+    ) {
+        self.init(.get, api, params: params, query: query, headers: headers, options: options)
+    }
+
+    /// A request of any method, whose answer is not read.
+    ///
+    /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
+    public init(
+        _ method: NetworkService.Method,
+        _ api: String,
+        params: [String: any Sendable]? = nil,
+        query: NetworkService.QueryType = .automatic,
+        headers: [String: String]? = nil,
+        body: RequestBody? = nil,
+        options: RequestOptions = RequestOptions()
+    ) {
+        self.init(
+            method,
+            api,
+            params: params,
+            query: query,
+            headers: headers,
+            body: body,
+            options: options,
+            item: { _ in }
+        )
     }
 }
 

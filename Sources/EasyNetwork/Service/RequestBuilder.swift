@@ -41,7 +41,7 @@ package enum RequestBuilder {
             filtered = try Self.filtered(draft, filters)
         }
         let method = filtered?.method ?? ownMethod
-        let ownBody = options.body ?? request.body
+        let ownBody = if let body = options.body { body } else { try Self.body(of: request.body) }
         let (query, content) = try place(
             filtered?.parameters,
             given,
@@ -140,7 +140,11 @@ package enum RequestBuilder {
         case let params as [String: Any]: return params
         case let params as any Encodable: return try encoder.parameters(of: params)
         case let params?:
-            throw failure("params is no dictionary with String keys and no Encodable value, but a \(type(of: params))")
+            let type = type(of: params)
+            throw failure(
+                "params is no dictionary with String keys and no Encodable value, but a \(type); "
+                    + "one that is Encodable on the main actor alone has to be nonisolated"
+            )
         }
     }
 
@@ -153,6 +157,16 @@ package enum RequestBuilder {
         case let headers as HTTPHeaders: return headers
         case let headers?:
             throw failure("headers is no dictionary of Strings and no HTTPHeaders, but a \(type(of: headers))")
+        }
+    }
+
+    /// The body that the request declares.
+    package static func body<Declared>(of declared: Declared) throws(NetworkError) -> RequestBody? {
+        if let body = same(declared, as: RequestBody?.self) { return body }
+        switch unwrapped(declared) {
+        case nil: return nil
+        case let body as RequestBody: return body
+        case let body?: throw failure("body is no RequestBody, but a \(type(of: body)): make one, such as .json(value)")
         }
     }
 

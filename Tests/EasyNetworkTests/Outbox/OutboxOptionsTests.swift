@@ -483,6 +483,28 @@ struct OutboxOptionsTests {
         #expect(fixture.count("outputs") == 0)
     }
 
+    @Test("BEY-19: a dead letter has the words of the error that prepare threw; one that was sent, its attempts")
+    func failures() async throws {
+        let outbox = try fixture.outbox()
+        outbox.register(
+            OutboxMessage.self,
+            name: "message",
+            prepare: { request, _ in
+                if request.text == "refused" { throw NetworkError(code: .timedOut, message: "no picture") }
+                return request
+            }
+        )
+        let first = try outbox.add(OutboxMessage(text: "first"))
+        try outbox.add(OutboxMessage(text: "refused"), after: [first])
+        try await outbox.drain(deadline: 60)
+        fixture.answers(422)
+        try outbox.add(OutboxMessage(text: "sent"))
+        try await outbox.drain(deadline: 60)
+        let errors = try fixture.outbox().deadLetters.map(\.error)
+        #expect(errors.map { $0?.code } == [.invalidRequest, .unacceptableStatus])
+        #expect(errors.first??.message == "no picture" && errors.map { $0?.attempts } == [0, 1])
+    }
+
     @Test("BEY-19: a later period has no inputs")
     func inputsOfPeriods() async throws {
         let outputs = Locked<[Int]>([])

@@ -49,6 +49,31 @@ struct RequestOptionsTests {
         #expect(try built(Erased(params: ["a": 1, "b": nil] as [String: Int?], headers: nil)).url.query == "a=1&b")
     }
 
+    @Test(
+        "REQ-9: a body that is no optional, an optional, or nothing is read; another one is an error that names its type"
+    )
+    func bodies() throws {
+        struct Plain: BaseAPIRequest {
+            let api = "a", method = NetworkService.Method.post
+            var body: RequestBody { .text("x") }
+        }
+        struct Maybe: BaseAPIRequest {
+            let api = "a", method = NetworkService.Method.post
+            var body: RequestBody?
+        }
+        struct Bytes: BaseAPIRequest {
+            // A type of this name is none of the protocol's.
+            struct Body: Encodable { let text: String }
+            let api = "a", method = NetworkService.Method.post
+            let body = Data("x".utf8)
+        }
+        for request in [Plain(), Maybe(body: .text("x"))] as [any BaseAPIRequest] {
+            #expect(try built(request).body == .data(Data("x".utf8)), "\(request)")
+        }
+        #expect(try built(Maybe()).body == .none && built(Numbers()).body == .none)
+        #expect(Built.failure(Bytes()) == "body is no RequestBody, but a Data: make one, such as .json(value)")
+    }
+
     @Test("REQ-9: a request of unknown type has what it declares, for filters and interceptors that look")
     func unknownType() {
         for request in [Numbers(), Anything(), Optionals()] as [any BaseAPIRequest] {

@@ -55,15 +55,6 @@ struct RequestTests {
         #expect(transport.requests.last?.headers["Idempotency-Key"] == "key")
     }
 
-    @Test("REQ-8: an item that nothing can make is refused before anything is sent")
-    func unreadable() async throws {
-        let error = await #expect(throws: NetworkError.self) {
-            try await queue.perform(Request<Picture>("picture"), service: service)
-        }
-        #expect(error?.code == .invalidRequest && error?.message?.contains("Picture is not Decodable") == true)
-        #expect(transport.requests.isEmpty)
-    }
-
     @Test("REQ-8: it goes into dependents, batches and results")
     func jobs() async throws {
         transport.route("GET", "*") { _ in .json(["name": "Ada"]) }
