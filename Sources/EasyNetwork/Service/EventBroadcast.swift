@@ -42,7 +42,10 @@ package final class EventBroadcast: Sendable {
     /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=bodies`, `heads`,
     /// `debug`, `info` or `error`. `bodies:1000` shows so many bytes of each body.
     private static let environmentLog: (writer: LogWriter, listener: Listener)? = {
-        guard let order = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"], let setting = LogSetting(order) else {
+        guard let order = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"], !order.isEmpty else { return nil }
+        guard let setting = LogSetting(order) else {
+            let text = "EASYNETWORK_LOG: unknown value \(order.cleaned()); use bodies, heads, debug, info or error\n"
+            _ = LogWriter.write(text, to: STDERR_FILENO)
             return nil
         }
         _ = atexit {

@@ -118,11 +118,11 @@ struct LogWriterTests {
     }
 
     @Test(
-        "DIA-1, DIA-2: EASYNETWORK_LOG is a level, in any case; another value logs nothing",
+        "DIA-1, DIA-2: EASYNETWORK_LOG is a level, in any case; of another value it tells, and logs nothing",
         arguments: [
             ("debug", ["debug", "info", "error"]), ("info", ["info", "error"]), ("error", ["error"]),
             ("ERROR", ["error"]), ("heads", ["debug", "info", "error"]), ("Bodies:20", ["debug", "info", "error"]),
-            ("all", []), ("bodies:x", []), ("info:20", []), ("", []),
+            ("all", ["unknown"]), ("bodies:x", ["unknown"]), ("info:20", ["unknown"]), ("", []),
         ]
     )
     func levels(value: String, levels: [String]) async throws {
