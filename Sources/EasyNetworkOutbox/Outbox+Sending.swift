@@ -112,7 +112,7 @@ extension Outbox {
         let after = record.after.filter { Self.id(after: $0) != name.id }
         let inputs = after.isEmpty ? [] : try folder.outputs(of: after)
         let request = try request(in: record, of: name.type, inputs: inputs)
-        let body = try Self.body(of: request)
+        let body = record.fileCount > 0 ? try RequestBuilder.body(of: request.body) : nil
         let files = record.fileCount > 0 ? try folder.attachments(of: body, name) : [:]
         var options = request.options
         options.idempotencyKey = name.id.uuidString
@@ -121,10 +121,6 @@ extension Outbox {
         options.repeatPolicy = .allow
         if !files.isEmpty { options.body = body?.placed { [files] url in files[url.path] ?? url } }
         return (request, operation(request, options))
-    }
-
-    private static func body(of request: some APIRequest) throws(NetworkError) -> RequestBody? {
-        try RequestBuilder.body(of: request.body)
     }
 
     private func operation<Request: APIRequest>(_ request: Request, _ options: RequestOptions) -> ServiceOperation {

@@ -229,7 +229,7 @@ public final class Outbox: Sendable {
                 state.listeners[number] = (tag, continuation)
                 return number
             }
-            continuation.onTermination = { [weak self] _ in
+            continuation.whenTerminated { [weak self] in
                 let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
                 withExtendedLifetime(listener) {}
             }

@@ -194,7 +194,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
             let wish = wish(url, nil, ignoresCache: ignoresCache)
             let rank = ResourceOrder.Rank(priority)
             let receipt = ResourceReceipt(wish.key.memory, rank, self, partials: continuation)
-            continuation.onTermination = { _ in receipt.cancel() }
+            // Not in place, see `AsyncStream.Continuation.whenTerminated(_:)`: the receipt yields under its lock.
+            continuation.onTermination = { _ in WorkQueue.shared.async { receipt.cancel() } }
             enter(.resource(receipt), rank, wish)
         }
     }

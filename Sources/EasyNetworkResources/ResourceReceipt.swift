@@ -104,7 +104,7 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
             listener.finish()
             return stream
         }
-        listener.onTermination = { [weak self] _ in
+        listener.whenTerminated { [weak self] in
             // Released outside the lock.
             let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
             withExtendedLifetime(listener) {}

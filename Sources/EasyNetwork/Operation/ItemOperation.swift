@@ -436,15 +436,18 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         withExtendedLifetime(released) {}
     }
 
+    /// Whether it ends with the item of its request, whatever its other calls do. Before that, a closure of theirs that
+    /// is not called may have been the one to send the request.
+    private var hasSentRequest: Bool { state.withLock { $0.source == nil } }
+
     override func endsSilently(after error: NetworkError) -> Bool {
-        // Its request may still be sent in a closure of this call.
-        if state.withLock({ $0.source != nil }) { return super.endsSilently(after: error) }
-        // It ends with its item, whatever other calls do.
+        guard hasSentRequest else { return super.endsSilently(after: error) }
         return error.isSilent || error.code == .cancelled && silencesCancellation
     }
 
-    /// As above.
-    override func failedUnheard(_ error: NetworkError) {}
+    override func failedUnheard(_ error: NetworkError) {
+        if !hasSentRequest { super.failedUnheard(error) }
+    }
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         if error == nil { return deliverItem(nil, done) }

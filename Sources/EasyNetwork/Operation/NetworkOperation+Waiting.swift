@@ -44,7 +44,7 @@ extension NetworkOperation {
                 state.waitingTaskCount -= 1
                 return state.waitingTaskCount == 0
             }
-            if isLast { cancel() }
+            if isLast { WorkQueue.userCode { cancel() } }
             // Not only when it has finished: one that is on no queue never does.
             over.end()
         }

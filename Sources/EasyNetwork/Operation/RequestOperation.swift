@@ -138,6 +138,9 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     // MARK: - The work
 
+    /// Sends the request. A subclass that makes other calls of its ``ServiceOperation/service`` calls `super` before
+    /// them, or in their closures: until the request is sent, the failure of a call that no closure hears ends the
+    /// operation.
     open override func execute() {
         guard let source = takeRequest() else { return }
         // Every initializer takes a `Request`: the cast holds. `as?` would look up the type of the optional at run time.
@@ -207,7 +210,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     ///   request itself.
     private func sharedAnswer(to source: RequestSource) -> (@Sendable () async -> CallAttempts.Answer)? {
         guard let message = sharedMessage(for: source), let queue = scheduling?.queue else { return nil }
-        // It has one if it joins only by what was set since it was added.
+        // It has a slot if it joins only by what was set since it was added.
         releaseSlot()
         return { await queue.answer(to: message, for: self) }
     }

@@ -100,8 +100,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     /// Ends the operation although a call has failed.
     ///
-    /// - Parameter recovering: true means with success, whatever became of the calls; false is
-    ///   ``NetworkOperation/finish(_:)`` without an error.
+    /// - Parameter recovering: true means with success, whatever became of the calls, but for an ``ItemOperation``
+    ///   without an item; false is ``NetworkOperation/finish(_:)`` without an error.
     public final func finish(recovering: Bool) {
         finishWithResult(recovering: recovering)
     }

@@ -66,6 +66,9 @@ public protocol BaseAPIRequest: Sendable {
     /// ```swift
     /// var body: RequestBody { .json(filter) }
     /// ```
+    ///
+    /// A request that has a text of this name among its values says `typealias DeclaredBody = RequestBody?`, and it is
+    /// a property of its own. Of a request of unknown type, the body is `request.body as? RequestBody`.
     var body: DeclaredBody { get }
 
     /// Refuses parameters before anything is sent. Called when the request is built. Default: all pass.

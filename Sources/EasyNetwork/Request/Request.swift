@@ -13,7 +13,8 @@ import Foundation
 /// ```
 ///
 /// The item is `Decodable`, `Data`, a ``NetworkResponse`` or `Void`, read as in ``APIRequest``; another one is made by
-/// `item`. A request that is made in several places, or kept in an outbox, is better a type that is an ``APIRequest``.
+/// `item`. The compiler knows which: in generic code write `Item: Decodable`, and in modules that are on the main actor by
+/// default `nonisolated struct` for the item. A request that is made in several places, or kept in an outbox, is better a type that is an ``APIRequest``.
 public struct Request<Item: Sendable>: APIRequest {
     public var api: String
     public var method: NetworkService.Method

@@ -136,7 +136,8 @@ extension CallGroup {
         forgetStored(after: answer.result)
         var keep: (@Sendable () -> Void)?
         if case .success = item, answer.pendingStore != nil {
-            keep = { [answer, plan] in self.keep(answer, plan) }
+            // The policy of the cache and the request may be asked.
+            keep = { [answer, plan] in WorkQueue.userCode { self.keep(answer, plan) } }
         }
         var response = answer.takeResponse()
         // This is the only reference here, so that it is not copied.

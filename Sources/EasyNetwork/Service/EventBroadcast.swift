@@ -44,8 +44,10 @@ package final class EventBroadcast: Sendable {
     private static let environmentLog: (writer: LogWriter, listener: Listener)? = {
         guard let order = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"], !order.isEmpty else { return nil }
         guard let setting = LogSetting(order) else {
-            let text = "EASYNETWORK_LOG: unknown value \(order.cleaned()); use bodies, heads, debug, info or error\n"
-            _ = LogWriter.write(text, to: STDERR_FILENO)
+            let names = "bodies, bodies:1000, heads, debug, info or error"
+            let text = "EASYNETWORK_LOG: unknown value \(order.cleaned()); use \(names)"
+            // Not here: nobody may read what is written.
+            DispatchQueue.global().async { _ = LogWriter.write(text, to: STDERR_FILENO) }
             return nil
         }
         _ = atexit {
@@ -147,7 +149,7 @@ package final class EventBroadcast: Sendable {
     func stream(keeping count: Int, add: (Listener) -> Int) -> AsyncStream<NetworkEvent> {
         AsyncStream(bufferingPolicy: .bufferingNewest(count)) { continuation in
             let number = add(Listener(receive: { continuation.yield($0) }, finish: { continuation.finish() }))
-            continuation.onTermination = { [weak self] _ in self?.remove(number) }
+            continuation.whenTerminated { [weak self] in self?.remove(number) }
         }
     }
 }

@@ -166,7 +166,11 @@ package enum RequestBuilder {
         switch unwrapped(declared) {
         case nil: return nil
         case let body as RequestBody: return body
-        case let body?: throw failure("body is no RequestBody, but a \(type(of: body)): make one, such as .json(value)")
+        case let body?:
+            throw failure(
+                "body is no RequestBody, but a \(type(of: body)): make one, such as .json(value); "
+                    + "if it is a value of the request's own, say typealias DeclaredBody = RequestBody?"
+            )
         }
     }
 

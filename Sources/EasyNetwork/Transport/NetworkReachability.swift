@@ -143,7 +143,7 @@ public final class NetworkReachability: @unchecked Sendable {
     public var statuses: AsyncStream<Status> {
         let (stream, reader) = AsyncStream.makeStream(of: Status.self)
         let id = UUID()
-        reader.onTermination = { [weak self] _ in
+        reader.whenTerminated { [weak self] in
             let reader = self?.state.withLock { $0.readers.removeValue(forKey: id) }
             // Released outside of the lock.
             withExtendedLifetime(reader) {}

@@ -68,6 +68,26 @@ struct ReachabilityConditionTests {
         #expect(seen.withLock { $0.count } == 4)
     }
 
+    @Test("OPQ-9: a reader whose task is cancelled while the status changes holds nobody up")
+    func cancelledReaders() async {
+        let network = NetworkReachability(.reachable)
+        let isOver = Locked(false)
+        let changes = Gate()
+        DispatchQueue.global().async {
+            while !isOver.withLock({ $0 }) { network.status = network.status == .reachable ? .unreachable : .reachable }
+            changes.open()
+        }
+        for _ in 0..<2_000 {
+            let reader = Task { for await _ in network.statuses {} }
+            await Task.yield()
+            reader.cancel()
+            await reader.value
+        }
+        isOver.exchange(true)
+        await changes.opened()
+        #expect(await eventually { network.state.withLock { $0.readers.isEmpty } })
+    }
+
     @Test("OPQ-9: the stream of statuses begins with the current one, and ends its observation when it is not read")
     func stream() async {
         weak var released: NetworkReachability?

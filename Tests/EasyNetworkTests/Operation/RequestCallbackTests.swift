@@ -199,6 +199,19 @@ struct RequestCallbackTests {
         #expect(operation.error?.code == (sendsItsOwn ? nil : .cancelled))
     }
 
+    @Test("BEY-16: the failure of another call that no closure hears ends an operation that has not sent its request")
+    func unheardSideCall() async throws {
+        final class Asking: RequestOperation<Get>, @unchecked Sendable {
+            override func execute() {
+                service.request(Get(api: "missing"), success: { _ in super.execute() })
+            }
+        }
+        let operation = Asking(Get(api: "good"), service: try service())
+        queue.addOperation(operation)
+        await operation.ended()
+        #expect(operation.error?.statusCode == 404)
+    }
+
     @Test("CBK-4: the closures of a call that is made after the end come on the queue's callback queue")
     func lateCall() async throws {
         let key = DispatchSpecificKey<Bool>()

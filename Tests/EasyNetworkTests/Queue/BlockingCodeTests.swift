@@ -9,7 +9,7 @@ import Testing
 struct BlockingCodeTests {
     enum Place: CaseIterable {
         case mapper, callback, closureOfService, execute, interceptor, validation, joinedValidation, closureOfThen
-        case observer, cancelOfChild
+        case observer, cancelOfChild, storability
     }
 
     private struct Mapped: APIRequest {
@@ -181,6 +181,21 @@ struct BlockingCodeTests {
             queue.addOperation(first)
         case .execute:
             operation = Working(block)
+        case .storability:
+            let stored = HostConfiguration(baseURL: url, transport: transport) { host in
+                host.cache = NetworkCache(diskBytes: 0)
+                host.cachePolicy = CachePolicy(
+                    .cacheElseNetwork,
+                    isStorable: { _ in
+                        block()
+                        return true
+                    }
+                )
+            }
+            let request = RequestOperation(Mapped(), service: EasyNetworkService(stored))
+            request.callbackQueue = DispatchQueue(label: "callbacks")
+            request.success = { _ in }
+            operation = request
         case .cancelOfChild:
             let failing = RequestOperation(Mapped(api: "unknown"), service: EasyNetworkService(host))
             let batch = BatchOperation([Stuck(block), failing])

@@ -71,7 +71,13 @@ struct RequestOptionsTests {
             #expect(try built(request).body == .data(Data("x".utf8)), "\(request)")
         }
         #expect(try built(Maybe()).body == .none && built(Numbers()).body == .none)
-        #expect(Built.failure(Bytes()) == "body is no RequestBody, but a Data: make one, such as .json(value)")
+        #expect(Built.failure(Bytes()).hasPrefix("body is no RequestBody, but a Data: make one, such as .json(value);"))
+        struct Comment: BaseAPIRequest {
+            typealias DeclaredBody = RequestBody?
+            let api = "a", method = NetworkService.Method.post, body = "text"
+            var params: [String: String] { ["body": body] }
+        }
+        #expect(try built(Comment()).body == .data(Data("body=text".utf8)))
     }
 
     @Test("REQ-9: a request of unknown type has what it declares, for filters and interceptors that look")

@@ -243,7 +243,7 @@ package final class TransferMeter: Sendable {
             return (state.lastListener, state.isOver)
         }
         if isOver { listener.finish() }
-        listener.onTermination = { [weak self] _ in
+        listener.whenTerminated { [weak self] in
             // Released outside the lock.
             let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
             withExtendedLifetime(listener) {}
