@@ -3,7 +3,7 @@ import Foundation
 /// The body of a request, if it does not come from the parameters.
 ///
 /// ```swift
-/// var body: RequestBody? { .json(NewUser(name: "Ada")) }
+/// var body: RequestBody { .json(NewUser(name: "Ada")) }
 /// ```
 ///
 /// Creating a body never fails; a value that cannot be encoded ends its request with
