@@ -188,7 +188,9 @@ extension Outbox {
             var (errors, sending): ([UUID: NetworkError], Set<UUID>) = ([:], [])
             state.withLock { state in
                 for name in names {
-                    if state.logic.isUnderWay(name.id) { sending.insert(name.id) }
+                    let job = state.jobs[name.id]?.operation
+                    let waits = job.map { !$0.isExecuting && !$0.isFinished } ?? false
+                    if state.logic.isUnderWay(name.id), !waits { sending.insert(name.id) }
                     if let error = state.details[name.id]?.error { errors[name.id] = error }
                 }
             }

@@ -34,7 +34,6 @@ extension Outbox {
             return true
         }
         guard isWanted else { return ended(name, NetworkError(code: .cancelled), isFinal: false) }
-        tell(.sending(name.id))
         operation.whenFinished { [weak operation] in
             // The operation is kept while it runs.
             let error = operation.map { $0.error } ?? NetworkError(code: .cancelled)
@@ -120,11 +119,16 @@ extension Outbox {
         // Each entry is delivered.
         options.repeatPolicy = .allow
         if !files.isEmpty { options.body = body?.placed { [files] url in files[url.path] ?? url } }
-        return (request, operation(request, options))
+        return (request, operation(request, options, name.id))
     }
 
-    private func operation<Request: APIRequest>(_ request: Request, _ options: RequestOptions) -> ServiceOperation {
-        let operation = RequestOperation(request, options, of: service)
+    private func operation<Request: APIRequest>(
+        _ request: Request,
+        _ options: RequestOptions,
+        _ id: UUID
+    ) -> ServiceOperation {
+        let operation = EntryOperation(request, options, of: service)
+        operation.willSend = { [weak self] in self?.tell(.sending(id)) }
         // A message that the cache answers has not reached the server.
         operation.ignoresCache = true
         return operation
@@ -260,5 +264,16 @@ extension Outbox {
     static func dependencyFailed(_ id: UUID, _ error: NetworkError?) -> NetworkError {
         let reason = error.map { ": \($0.message ?? $0.code.summary)" } ?? ""
         return NetworkError(code: .dependencyFailed, message: "the entry \(id), which comes first, has failed\(reason)")
+    }
+}
+
+/// The job of an entry, which tells when it sends.
+private final class EntryOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
+    // Sendable because its property is written before it is added to a queue.
+    var willSend: (@Sendable () -> Void)?
+
+    override func execute() {
+        willSend?()
+        super.execute()
     }
 }

@@ -25,7 +25,7 @@ public struct OutboxEntry: Identifiable, Sendable {
     public let addedAt: Date?
     /// Its options, with those of its type.
     public var options = OutboxOptions()
-    /// Whether it is being sent by this outbox.
+    /// Whether it is being sent by this outbox, and its job does not wait for the network or a slot any more.
     public var isSending = false
     /// The number of failed tries, in all processes.
     public var attemptCount = 0
@@ -53,7 +53,7 @@ public struct OutboxEntry: Identifiable, Sendable {
 public enum OutboxEvent: Sendable {
     /// It is safe on disk.
     case added(UUID)
-    /// A job for it was added to the queue.
+    /// Its job began: it has waited for the network and a slot.
     case sending(UUID)
     /// The server has accepted it; it has left the outbox.
     case delivered(UUID)

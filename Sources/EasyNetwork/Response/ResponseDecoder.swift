@@ -46,15 +46,16 @@ public struct ResponseDecoder: Sendable {
     /// A decoder of JSON.
     ///
     /// - Parameters:
-    ///   - dates: the form of dates. `.rfc3339` reads fractions of seconds, Foundation's `iso8601` does not.
+    ///   - dates: the form of dates. `.rfc3339` reads fractions of seconds, Foundation's `iso8601` does not. Default
+    ///     that of ``json``.
     ///   - keys: the form of keys. Default that of the properties.
     public static func json(
-        dates: JSONDecoder.DateDecodingStrategy,
+        dates: JSONDecoder.DateDecodingStrategy? = nil,
         keys: JSONDecoder.KeyDecodingStrategy = .useDefaultKeys
     ) -> ResponseDecoder {
         json {
             let decoder = JSONDecoder()
-            decoder.dateDecodingStrategy = dates
+            decoder.dateDecodingStrategy = dates ?? JSONDecoder.standard.dateDecodingStrategy
             decoder.keyDecodingStrategy = keys
             return decoder
         }

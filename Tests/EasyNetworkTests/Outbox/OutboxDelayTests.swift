@@ -112,28 +112,28 @@ struct OutboxDelayTests {
     @Test("BEY-13, OPQ-9: without a network nothing is sent and no try is counted; when it comes, all are sent at once")
     func unreachable() async throws {
         let fixture = OutboxFixture()
-        let network = NetworkReachability(.unreachable)
-        let outbox = try fixture.outbox { $0.reachability = network }
+        let (network, queue) = (NetworkReachability(.unreachable), NetworkQueue())
+        let outbox = try fixture.outbox(queue: queue) { $0.reachability = network }
         let ids = try ["a", "b"].map { try outbox.add(OutboxMessage(text: $0), lane: $0) }
         var events = outbox.events.makeAsyncIterator()
         try outbox.start()
-        #expect(await eventually { (try? outbox.entries.allSatisfy(\.isSending)) == true })
+        #expect(await eventually { queue.operationCount == 2 })
         for _ in 1...3 { await fixture.look() }
-        #expect(fixture.texts.isEmpty)
+        #expect(try fixture.texts.isEmpty && outbox.entries.allSatisfy { !$0.isSending })
         network.status = .reachable
         // Without an advance of the clock.
         #expect(await eventually { fixture.count("entries") == 0 })
-        var delivered: Set<UUID> = []
+        var (sent, delivered): (Set<UUID>, Set<UUID>) = ([], [])
         while delivered.count < 2, let event = await events.next() {
             switch event {
             case .delivered(let id): delivered.insert(id)
-            case .sending: break
+            case .sending(let id): sent.insert(id)
             default:
                 Issue.record("\(event)")
                 return
             }
         }
-        #expect(delivered == Set(ids))
+        #expect(sent == Set(ids) && delivered == Set(ids))
         try await outbox.drain(deadline: 0)
     }
 }

@@ -21,8 +21,13 @@ struct ResponseDecoderTests {
         let body = #"{"made_at":"1970-01-01T00:00:01Z"}"#
         var answer = response(body)
         #expect(throws: NetworkError.self) { try answer.decode(Event.self) }
-        answer.decoder = ResponseDecoder.json(dates: .rfc3339, keys: .convertFromSnakeCase)
-        #expect(try answer.decode(Event.self) == Event(madeAt: Date(timeIntervalSince1970: 1)))
+        // As the message of the error says.
+        for decoder: ResponseDecoder in [
+            .json(keys: .convertFromSnakeCase), .json(dates: .rfc3339, keys: .convertFromSnakeCase),
+        ] {
+            answer.decoder = decoder
+            #expect(try answer.decode(Event.self) == Event(madeAt: Date(timeIntervalSince1970: 1)))
+        }
         answer.decoder = ResponseDecoder.json {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .iso8601
