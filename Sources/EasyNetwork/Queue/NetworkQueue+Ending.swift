@@ -90,7 +90,8 @@ extension NetworkQueue {
     ///
     /// From now on a job that is added ends with ``NetworkError/Code/refused``, whose message names the place of this
     /// call; present jobs may still add their children and prerequisites. A suspended queue is resumed. Cancelling the
-    /// task ends the wait at once. To wait without an end use ``waitUntilIdle()``.
+    /// task ends the wait at once. The jobs that are cancelled at the deadline still have their callbacks to run when
+    /// this returns: for them, and to wait without an end, use ``waitUntilIdle()``.
     ///
     /// - Parameters:
     ///   - deadline: seconds from now; zero or less cancels at once.
