@@ -111,14 +111,15 @@ extension Outbox {
         let after = record.after.filter { Self.id(after: $0) != name.id }
         let inputs = after.isEmpty ? [] : try folder.outputs(of: after)
         let request = try request(in: record, of: name.type, inputs: inputs)
-        let body = record.fileCount > 0 ? try RequestBuilder.body(of: request.body) : nil
-        let files = record.fileCount > 0 ? try folder.attachments(of: body, name) : [:]
         var options = request.options
         options.idempotencyKey = name.id.uuidString
         options.customURLRequest?.setValue(name.id.uuidString, forHTTPHeaderField: "Idempotency-Key")
         // Each entry is delivered.
         options.repeatPolicy = .allow
-        if !files.isEmpty { options.body = body?.placed { [files] url in files[url.path] ?? url } }
+        if record.fileCount > 0, let body = try RequestBuilder.body(of: request.body) {
+            let files = try folder.attachments(of: body, name)
+            if !files.isEmpty { options.body = body.placed { url in files[url.path] ?? url } }
+        }
         return (request, operation(request, options, name.id))
     }
 

@@ -142,9 +142,9 @@ struct OutboxFolder: Sendable {
     /// The files of a body in the outbox, by the paths that they have in the body.
     ///
     /// They are known by their order: a path may have changed since the request was added, as on iOS after an update.
-    func attachments(of body: RequestBody?, _ name: OutboxName) throws(NetworkError) -> [String: URL] {
+    func attachments(of body: RequestBody, _ name: OutboxName) throws(NetworkError) -> [String: URL] {
         var found: [String: URL] = [:]
-        _ = try body?.build { url throws(NetworkError) in
+        _ = try body.build { url throws(NetworkError) in
             let file =
                 found[url.path] ?? URL(fileURLWithPath: path(.entries, name) + "/" + Self.attachment(found.count))
             found[url.path] = file

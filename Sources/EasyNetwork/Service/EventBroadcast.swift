@@ -34,29 +34,28 @@ package final class EventBroadcast: Sendable {
 
     init() {
         var state = State()
-        if let log = Self.environmentLog { state.listeners = [(0, log.listener)] }
+        if let listener = Self.environmentLog?.listener { state.listeners = [(0, listener)] }
         heard = Flag(!state.listeners.isEmpty)
         self.state = Locked(state)
     }
 
     /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=bodies`, `heads`,
     /// `debug`, `info` or `error`. `bodies:1000` shows so many bytes of each body.
-    private static let environmentLog: (writer: LogWriter, listener: Listener)? = {
+    private static let environmentLog: (writer: LogWriter, listener: Listener?)? = {
         guard let order = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"], !order.isEmpty else { return nil }
-        guard let setting = LogSetting(order) else {
-            let names = "bodies, bodies:1000, heads, debug, info or error"
-            let text = "EASYNETWORK_LOG: unknown value \(order.cleaned()); use \(names)"
-            // Not here: nobody may read what is written.
-            DispatchQueue.global().async { _ = LogWriter.write(text, to: STDERR_FILENO) }
-            return nil
-        }
         _ = atexit {
             // The last lines, unless the target is blocked.
             let isSettled = DispatchSemaphore(value: 0)
             EventBroadcast.environmentLog?.writer.settle { isSettled.signal() }
             _ = isSettled.wait(timeout: .now() + 1)
         }
-        let writer = LogWriter(setting) { LogWriter.write($0.text, to: STDERR_FILENO) }
+        let setting = LogSetting(order)
+        let writer = LogWriter(setting ?? LogSetting(level: .error)) { LogWriter.write($0.text, to: STDERR_FILENO) }
+        guard let setting else {
+            let names = "bodies, bodies:1000, heads, debug, info or error"
+            writer.add(.error) { "EASYNETWORK_LOG: unknown value \(order.cleaned()); use \(names)" }
+            return (writer, nil)
+        }
         let receive: @Sendable (NetworkEvent) -> Void = { event in
             if !event.isRepeated { writer.add(event) { event.logLine } }
         }

@@ -68,7 +68,7 @@ struct JoinedRequestTests {
         queue.addOperations(operations, waitUntilFinished: false)
         await server.waitForRequests(1)
         let queue = queue
-        #expect(await eventually { queue.joinedCount >= count })
+        #expect(await eventually { queue.joinedCount >= count && operations.allSatisfy(queue.isJoined) })
         return operations
     }
 
@@ -80,8 +80,8 @@ struct JoinedRequestTests {
             // With a callback the operation finishes later, but leaves at once.
             operation.failure = { _ in }
             operation.cancel()
-            // Its task may have counted itself, and not have begun to wait.
-            #expect(await eventually { queue.joinedCount == operations.count - index - 1 })
+            let left = queue.joinedCount
+            #expect(left == operations.count - index - 1, "it has left when the cancel returns")
         }
         for operation in operations.dropLast() {
             await operation.ended()
@@ -90,12 +90,12 @@ struct JoinedRequestTests {
         #expect(queue.operationCount == 1 && server.connectionCount == 1)
         let late = fixture.operation(Repeated(api: "stall"))
         queue.addOperation(late)
-        #expect(await eventually { queue.joinedCount == 2 })
+        #expect(await eventually { queue.joinedCount == 2 && queue.isJoined(late) })
         operations.last?.cancel()
         await operations.last?.ended()
         #expect(server.connectionCount == 1 && server.requests.count == 1)
         late.cancel()
-        #expect(await eventually { queue.joinedCount == 0 })
+        #expect(queue.joinedCount == 0, "so has the last")
         #expect(await server.waitForConnections(0))
         #expect(await eventually { queue.keepsNothing })
     }

@@ -89,6 +89,16 @@ extension NetworkQueue {
             && repeats.withLock { $0.registry.count + $0.carriers.count } == 0
     }
 
+    /// Whether the operation's task waits for a shared answer, so that a cancel makes it leave at once. It is counted
+    /// before.
+    func isJoined(_ operation: NetworkOperation) -> Bool {
+        state.withLock { state in
+            state.graph.allJobs.contains { job in
+                job.payload is RequestCarrier && job.dependents.contains { $0.job.payload === operation }
+            }
+        }
+    }
+
     /// The number of operations that wait for a shared answer.
     var joinedCount: Int {
         repeats.withLock { $0.carriers.values.reduce(0) { $0 + $1.waiterCount } }
