@@ -61,7 +61,7 @@ struct Jobs: Sendable {
                 let updates = download.updates
                 group.addTask { await follow(download, updates, index) }
             }
-            queue.addOperations(downloads, waitUntilFinished: false)
+            queue.addOperations(downloads)
         }
     }
 

@@ -39,7 +39,7 @@ struct Feed {
                 like: try outbox.add(Like(post: post.id), lane: "post \(post.id)")
             )
         }
-        queue.addOperations(rows.map(\.details), waitUntilFinished: false)
+        queue.addOperations(rows.map(\.details))
         try outbox.start()
 
         let screen = Screen(rows: rows, queue: queue, outbox: outbox)

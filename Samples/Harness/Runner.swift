@@ -72,7 +72,7 @@ struct Runner: Sendable {
     func run(_ console: Console) async -> Report {
         let progress = Progress(jobs, console)
         let events = queue.events
-        queue.addOperations(added, waitUntilFinished: false)
+        queue.addOperations(added)
         let ticking = Task {
             // The numbers are drawn ten times a second.
             while (try? await Task.sleep(for: .milliseconds(100))) != nil { await progress.draw() }

@@ -22,7 +22,7 @@ enum Fetch {
             operation.failure = { error in print("\(address): \(error.localizedDescription)") }
             return operation
         }
-        queue.addOperations(operations, waitUntilFinished: false)
+        queue.addOperations(operations)
         var isFine = true
         for operation in operations {
             do { _ = try await operation.value } catch { isFine = false }

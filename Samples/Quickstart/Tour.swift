@@ -28,7 +28,7 @@ enum Tour {
         let signIn = RequestOperation(SignIn(name: "ada"))
         let profile = signIn.then { session in GetProfile(token: session.token) }
         signIn.success = { session in print("sign-in   token \(session.token)") }
-        NetworkQueue.shared.addOperations([profile, signIn], waitUntilFinished: false)
+        NetworkQueue.shared.addOperations([profile, signIn])
         let item = try await profile.value
         print("profile   \(item.name) of \(item.city), read with that token")
     }
@@ -40,7 +40,7 @@ enum Tour {
         signIn.failure = { error in print("older way \(error.localizedDescription)") }
         let articles = RequestOperation(GetArticles(topic: "compilers"))
         articles.addDependency(signIn)
-        NetworkQueue.shared.addOperations([articles, signIn], waitUntilFinished: false)
+        NetworkQueue.shared.addOperations([articles, signIn])
         print("after it  \(try await articles.value.count) articles")
     }
 

@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// let order = join(signIn, cart) { session, cart in PlaceOrder(token: session.token, items: cart.items) }
-/// NetworkQueue.shared.addOperations([signIn, cart, order], waitUntilFinished: false)
+/// NetworkQueue.shared.addOperations([signIn, cart, order])
 /// ```
 ///
 /// It depends on all of them, as with ``ItemOperation/then(_:)``: if one fails, it ends with

@@ -7,7 +7,7 @@ import Foundation
 /// let signIn = RequestOperation(SignInRequest(name: "ada"))
 /// let profile = signIn.then { ProfileRequest(token: $0.token) }
 /// profile.success = { print($0.name) }
-/// NetworkQueue.shared.addOperations([signIn, profile], waitUntilFinished: false)
+/// NetworkQueue.shared.addOperations([signIn, profile])
 /// ```
 ///
 /// The queue holds waiting jobs itself, and starts only those that may run. So a waiting job that is cancelled ends
@@ -142,9 +142,9 @@ public final class NetworkQueue: Sendable {
     ///
     /// - Parameters:
     ///   - operations: the jobs.
-    ///   - wait: whether to block the calling thread until all of them have finished; see
+    ///   - wait: whether to block the calling thread until all of them have finished. Default false; see
     ///     ``waitUntilAllOperationsAreFinished()`` for the threads that must not.
-    public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
+    public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool = false) {
         // From the last one on, since that mostly waits for those before it: a graph is in one trace.
         if TraceContext.isUsed.isSet {
             for operation in operations.reversed() { operation.asNetworkOperation.findTrace() }
