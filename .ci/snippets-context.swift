@@ -10,7 +10,7 @@
 // - signIn: RequestOperation<SignIn>, cart: RequestOperation<GetCart>, profile: RequestOperation<GetProfile>
 // - upload: NetworkOperation, requests: [GetUser], cursor: PageCursor<ListRequest>, form: MultipartForm
 // - session: RequestAuthentication, saved: Tokens.Credential?, store: SessionStore, spinner: Spinner
-// - progressView: ProgressView, report: NetworkOperation
+// - progressView: ProgressView, report: NetworkOperation, save: @escaping @Sendable (Tokens.Credential?) -> Void
 import Dispatch
 @testable import EasyNetwork
 import EasyNetworkDiagnostics

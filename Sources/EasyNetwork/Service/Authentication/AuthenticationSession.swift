@@ -4,7 +4,7 @@ import Foundation
 /// it.
 ///
 /// ```swift
-/// let session = AuthenticationSession(Tokens(), credential: saved)
+/// let session = AuthenticationSession(Tokens(), credential: saved, save: save)
 /// let host = HostConfiguration(baseURL: url) { $0.authentication = session }
 /// ```
 ///
@@ -31,6 +31,17 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         var refresh: Refresh?
         /// The times at which the last refreshes began, at most ``refreshLimit``.
         var beginnings: [TimeInterval] = []
+        /// The version that was saved last, or is being saved.
+        var savedVersion = 0
+        var isSaving = false
+
+        /// The current credential, if it has to be saved and nobody saves: whoever gets it saves it, says
+        /// `isSaving = false`, and asks again, since there may be another one by then.
+        mutating func takeUnsaved() -> Versioned? {
+            guard !isSaving, savedVersion != version else { return nil }
+            (isSaving, savedVersion) = (true, version)
+            return (credential, version)
+        }
     }
 
     /// A credential and its version.
@@ -44,6 +55,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private let refreshWindow: TimeInterval
     private let refreshDeadline: TimeInterval?
     private let clock: any NetworkClock
+    private let save: (@Sendable (Credential?) -> Void)?
     private let state: Locked<State>
 
     /// Creates a session.
@@ -57,19 +69,26 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     ///   - refreshDeadline: seconds after which a refresh fails and its task is cancelled. Default 120; nil means no
     ///     deadline.
     ///   - clock: for the window, the deadline, and the expiry of credentials. Default the system's.
+    ///   - save: keeps the credential for the next launch. It gets the current one after each change, by a sign-in or a
+    ///     refresh, and nil after a sign-out; not the first one. Called off any lock, one call at a time, as a rule by the
+    ///     thread that makes the change and before that returns, and before the requests that wait for a refresh go on.
+    ///     Of changes that are made during a call it gets the last, when it has returned, on the same thread. Default:
+    ///     the credential is in memory alone.
     public init(
         _ authenticator: Method,
         credential: Credential? = nil,
         refreshLimit: Int = 5,
         refreshWindow: TimeInterval = 30,
         refreshDeadline: TimeInterval? = 120,
-        clock: any NetworkClock = SystemClock()
+        clock: any NetworkClock = SystemClock(),
+        save: (@Sendable (Credential?) -> Void)? = nil
     ) {
         self.authenticator = authenticator
         self.refreshLimit = refreshLimit
         self.refreshWindow = refreshWindow
         self.refreshDeadline = refreshDeadline
         self.clock = clock
+        self.save = save
         state = Locked(State(credential: credential))
         super.init()
     }
@@ -105,6 +124,16 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         withExtendedLifetime(old) {}
         let signedOut = NetworkError(code: .unauthorized, message: "signed out during the refresh")
         refresh?.set(credential == nil ? .failure(signedOut) : .success((credential, version)))
+        saveChanges()
+    }
+
+    /// Saves the current credential, unless a call of `save` is under way: that is followed by another one.
+    private func saveChanges() {
+        guard let save else { return }
+        while let unsaved = state.withLock({ $0.takeUnsaved() }) {
+            save(unsaved.credential)
+            state.withLock { $0.isSaving = false }
+        }
     }
 
     // MARK: - Requests
@@ -249,7 +278,10 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         withExtendedLifetime(old) {}
         guard isCurrent else { return }
         switch result {
-        case .success(let credential): refresh.set(.success((credential, version)))
+        case .success(let credential):
+            // First, since a server that has replaced a refresh token refuses the old one.
+            saveChanges()
+            refresh.set(.success((credential, version)))
         case .failure(let error):
             let cause = error as? NetworkError
             let reason = cause?.serverMessage ?? cause?.message ?? error.wording

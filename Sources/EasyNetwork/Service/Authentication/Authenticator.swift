@@ -45,10 +45,9 @@ public protocol Authenticator: Sendable {
     ///   - date: now, by the wall clock.
     func isExpired(_ credential: Credential, at date: Date) -> Bool
 
-    /// Gets another credential. A program that keeps the credential on disk or in a keychain saves the new one here,
-    /// before it returns: the session tells nobody of the change. A sign-in, a sign-out and the deadline of the refresh
-    /// cancel the task; then do not save, and return soon. Only a refresh that was cancelled and has not returned may
-    /// run beside the next one.
+    /// Gets another credential, which the session keeps, and gives to its `save`. A sign-in, a sign-out and the deadline of
+    /// the refresh cancel the task, and what it returns is ignored: return soon. Only a refresh that was cancelled and has
+    /// not returned may run beside the next one.
     ///
     /// Requests made in here, also over another service of the same host, are sent without a credential and are not
     /// refreshed when they are refused, since they would wait for themselves. That holds within the task, and for a
