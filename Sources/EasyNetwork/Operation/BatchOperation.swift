@@ -24,9 +24,8 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     /// let batch = BatchOperation(operations, policy: .collectAll)
     /// ```
     public enum Policy: Sendable {
-        /// The first failure cancels the other children and fails the batch: its ``NetworkOperation/error`` has the
-        /// code, the status and the other properties of the child's, a message that names the child, and the child's
-        /// error as ``NetworkError/underlying``. See ``GroupOperation/decisiveFailure``. Cancelling a child counts as
+        /// The first failure cancels the other children and fails the batch: its ``NetworkOperation/error`` is that of
+        /// the child, with a message that names it. See ``GroupOperation/decisiveFailure``. Cancelling a child counts as
         /// its failure. A child that waited for the slot of the one that failed may have begun when it is cancelled; in
         /// a ``ChainOperation`` none does.
         case failFast

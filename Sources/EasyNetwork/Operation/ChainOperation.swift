@@ -9,9 +9,8 @@
 /// NetworkQueue.shared.addOperation(chain)
 /// ```
 ///
-/// A step that fails, or is cancelled, ends the chain: its ``NetworkOperation/error`` has the code, the status and the
-/// other properties of the step's error, a message that names the step, and the step's error as
-/// ``NetworkError/underlying``; see ``GroupOperation/decisiveFailure``. The steps behind it do not run and end with
+/// A step that fails, or is cancelled, ends the chain: its ``NetworkOperation/error`` is that of the step, with a message
+/// that names it; see ``GroupOperation/decisiveFailure``. The steps behind it do not run and end with
 /// ``NetworkError/Code/dependencyFailed``. `cancel()` is final: the remaining steps are cancelled, and later ones
 /// refused. An empty chain succeeds.
 ///

@@ -230,12 +230,11 @@ extension GroupOperation {
 }
 
 extension NetworkError {
-    /// The error of a group that failed with this error of a child.
+    /// The error of a group that failed with this error of a child: the same, but for the place in its message.
     fileprivate func ofChild(_ child: NetworkOperation, at index: Int) -> NetworkError {
         var error = self
         let place = ["job \(index + 1)", child.quotedName].compactMap { $0 }.joined(separator: ", ")
         error.message = message.map { "\(place): \($0)" } ?? place
-        error.underlying = self
         return error
     }
 }

@@ -82,7 +82,10 @@ struct BatchOperationTests {
 
     @Test("OPQ-4: fail-fast cancels the others and names the child that failed", arguments: Host.allCases)
     func failFast(host: Host) async {
-        let failing = TestJob { $0.finish(NetworkError(code: .timedOut, message: "too slow", statusCode: 408)) }
+        let cause = NetworkError(code: .unacceptableStatus, statusCode: 503)
+        let failing = TestJob {
+            $0.finish(NetworkError(code: .timedOut, message: "too slow", statusCode: 408, underlying: cause))
+        }
         failing.name = "load"
         let stuck = TestJob { _ in }
         stuck.queuePriority = .low
@@ -98,7 +101,8 @@ struct BatchOperationTests {
         }
         #expect(batch.error?.code == .timedOut && batch.error?.statusCode == 408)
         #expect(batch.error?.message == "job 2, 'load': too slow")
-        #expect((batch.error?.underlying as? NetworkError)?.message == "too slow")
+        #expect((batch.error?.underlying as? NetworkError)?.statusCode == 503)
+        #expect(batch.decisiveFailure?.error.message == "too slow")
         #expect(batch.decisiveFailure?.index == 1 && batch.decisiveFailure?.operation === failing)
         #expect(stuck.error?.code == .cancelled && stuck.isFinished)
         #expect(batch.failures.map(\.index) == [0, 1, 2])

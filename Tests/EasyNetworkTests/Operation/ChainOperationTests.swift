@@ -94,7 +94,7 @@ struct ChainOperationTests {
         await chain.ended()
         #expect(chain.error?.code == .unauthorized && chain.error?.statusCode == 401)
         #expect(chain.error?.message == "job 2, 'fetch': no")
-        #expect((chain.error?.underlying as? NetworkError)?.message == "no")
+        #expect(chain.error?.underlying == nil && chain.decisiveFailure?.error.message == "no")
         #expect(chain.decisiveFailure?.index == 1 && chain.decisiveFailure?.operation === steps[1])
         for step in steps[2...] {
             #expect(step.isFinished && step.executionCount == 0)
