@@ -142,6 +142,25 @@ struct RefreshedRequestTests {
         #expect(tokens.count.withLock { $0 } < 10)
     }
 
+    @Test("CBK-7, OPQ-4: what a refresh has thrown is the cause of a batch and of a dependent, too")
+    func failedRefreshOfSeveral() async throws {
+        let tokens = Tokens(fails: true)
+        tokens.gate.open()
+        let service = service(AuthenticationSession(tokens, credential: "token-1", refreshLimit: .max))
+        let queue = NetworkQueue()
+        let first = RequestOperation(Get(api: "items"), service: service)
+        let dependent = first.then { _ in Get(api: "items") }
+        queue.addOperations([first, dependent])
+        let ofDependent = await #expect(throws: NetworkError.self) { try await dependent.value }
+        let ofBatch = await #expect(throws: NetworkError.self) {
+            try await queue.perform([Get(api: "items")], service: service)
+        }
+        #expect(ofDependent?.code == .dependencyFailed && ofBatch?.message?.hasPrefix("job 1: ") == true)
+        for error in [ofDependent, ofBatch] {
+            #expect((error?.rootCause.underlying as? NetworkError)?.message == "no token today")
+        }
+    }
+
     @Test("CBK-7: refused again with the new credential, a job ends and asks for no other")
     func refusedAgain() async throws {
         valid.withLock { $0 = "nobody has it" }
