@@ -66,7 +66,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "Generate",
-            dependencies: ["EasyNetwork", "EasyNetworkOpenAPI", "SampleSupport"],
+            dependencies: ["EasyNetworkOpenAPI", "SampleSupport"],
             path: "Samples/Generate",
             exclude: ["README.md"]
         ),
@@ -101,18 +101,33 @@ let package = Package(
         ),
         // Raises the limit of open descriptors of the tests when it is loaded.
         .target(name: "Descriptors", path: "Tests/Descriptors"),
+        // What the test targets share. A test target itself, so that it sees what is internal and no release build has it.
         .testTarget(
-            name: "EasyNetworkTests",
+            name: "TestSupport",
+            dependencies: ["EasyNetwork", "EasyNetworkTesting", "Writer", "Descriptors"],
+            swiftSettings: settings
+        ),
+        // The rooms from the ground up: Support to Cache, Transport and Service, Operation and Queue, the other products.
+        .testTarget(name: "ValueTests", dependencies: ["EasyNetwork", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "ServiceTests",
             dependencies: [
-                "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources",
-                "EasyNetworkTesting", "Writer", "Downloader", "Descriptors",
-                .target(name: "CCurl", condition: .when(platforms: [.linux])),
+                "EasyNetwork", "TestSupport", .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
         ),
         .testTarget(
-            name: "EasyNetworkTestingTests",
-            dependencies: ["EasyNetworkOpenAPI", "EasyNetworkTesting", "Descriptors"]
+            name: "OperationTests",
+            dependencies: ["EasyNetwork", "TestSupport", "Downloader"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "SatelliteTests",
+            dependencies: [
+                "EasyNetworkDiagnostics", "EasyNetworkOpenAPI", "EasyNetworkOutbox", "EasyNetworkResources",
+                "TestSupport",
+            ],
+            swiftSettings: settings
         ),
         .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting", "SampleSupport"]),
         .testTarget(

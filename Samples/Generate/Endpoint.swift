@@ -1,4 +1,3 @@
-import EasyNetwork
 import Foundation
 
 /// A request to write, and the struct of its answer.
@@ -116,7 +115,7 @@ extension Endpoint {
             let lists = queries.map { query in query.filter { $0.name == key } }
             let decoded = key.removingPercentEncoding ?? key
             // A secret does not belong into a source file.
-            if Set(lists).count == 1, !Redaction.standard.isSecret(decoded) {
+            if Set(lists).count == 1, !SecretName.isKnown(decoded) {
                 constants += lists[0].map { $0.name + ($0.value.map { "=" + $0 } ?? "") }
                 continue
             }

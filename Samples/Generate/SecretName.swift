@@ -1,0 +1,1 @@
+../../Sources/EasyNetwork/HTTP/SecretName.swift

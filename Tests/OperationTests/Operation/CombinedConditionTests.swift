@@ -1,0 +1,80 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import TestSupport
+
+@Suite("Conditions made of others", .timeLimit(.minutes(10)))
+struct CombinedConditionTests {
+    private let log = Locked<[String]>([])
+
+    /// Records its name when it is evaluated.
+    private func noted(_ name: String, _ holds: Bool) -> OperationCondition {
+        OperationCondition(name) { [log] _ in
+            BlockOperation { log.withLock { $0.append("before " + name) } }
+        } holds: { [log] _ in
+            log.withLock { $0.append(name) }
+            if !holds { throw NetworkError(code: .unauthorized, message: name) }
+            return true
+        }
+    }
+
+    /// Runs an operation under this condition on a queue of one slot.
+    private func run(_ condition: OperationCondition) async -> (error: NetworkError?, log: [String]) {
+        log.withLock { $0 = [] }
+        let job = TestJob()
+        job.addCondition(condition)
+        NetworkQueue(maxConcurrentOperationCount: 1).addOperation(job)
+        await job.ended()
+        #expect(job.executionCount == (job.error == nil ? 1 : 0))
+        return (job.error, log.withLock { $0 })
+    }
+
+    @Test("BEY-7: all: in order, each after its prerequisite, up to the first that fails")
+    func all() async {
+        let good = await run(.all(noted("a", true), noted("b", true)))
+        #expect(good.error == nil && good.log == ["before a", "a", "before b", "b"])
+        let bad = await run(.all(noted("a", true), noted("b", false), noted("c", true)))
+        #expect(bad.error?.code == .unauthorized && bad.error?.message == "b")
+        #expect(bad.log == ["before a", "a", "before b", "b"])
+        #expect(await run(.all()).error == nil)
+    }
+
+    @Test("BEY-7: any: in order, up to the first that holds; if none does, the error has the reasons")
+    func any() async {
+        let good = await run(.any(noted("a", false), noted("b", true), noted("c", true)))
+        #expect(good.error == nil && good.log == ["before a", "a", "before b", "b"])
+        #expect(await run(.any(noted("a", true), noted("b", false))).log == ["before a", "a"])
+        let bad = await run(.any(noted("a", false), noted("b", false)))
+        #expect(bad.error?.code == .refused)
+        #expect((bad.error?.underlying as? NetworkError)?.code == .unauthorized)
+        let message = bad.error?.message ?? ""
+        #expect(message.hasPrefix("none of the conditions '(a or b)' holds: ") && message.contains("; "))
+        #expect(await run(.any()).error?.code == .refused)
+    }
+
+    @Test("BEY-7: not: inverts the result, after the prerequisite")
+    func not() async {
+        let good = await run(.not(noted("a", false)))
+        #expect(good.error == nil && good.log == ["before a", "a"])
+        let bad = await run(.not(noted("a", true)))
+        #expect(bad.error?.code == .refused && bad.error?.message == "the condition 'a' holds")
+        #expect(await run(.not(.not(noted("a", true)))).error == nil)
+    }
+
+    @Test("BEY-7: silent: no prerequisite, however deep")
+    func silent() async {
+        #expect(await run(noted("a", true).silent).log == ["a"])
+        let nested = OperationCondition.all(noted("a", true), .any(noted("b", false), .not(noted("c", false)))).silent
+        let good = await run(nested.silent)
+        #expect(good.error == nil && good.log == ["a", "b", "c"])
+        #expect(nested.name == "(a and (b or not c))")
+    }
+
+    @Test("BEY-7: cancellation is the result of none of them")
+    func cancelled() async {
+        let cancelled = OperationCondition("cancelled") { _ in throw CancellationError() }
+        #expect(await run(.not(cancelled)).error?.code == .cancelled)
+        #expect(await run(.any(cancelled, noted("a", true))).error?.code == .cancelled)
+    }
+}

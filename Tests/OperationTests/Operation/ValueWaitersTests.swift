@@ -1,0 +1,83 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import TestSupport
+
+@Suite("Tasks that await a value", .timeLimit(.minutes(10)))
+struct ValueWaitersTests {
+    @Test("BEY-3: a cancelled waiter among several returns at once, and the job goes on for the others")
+    func oneOfSeveral() async throws {
+        let server = try MockServer()
+        let gate = DispatchSemaphore(value: 0)
+        server.route("GET", "/held") { _ in
+            gate.wait()
+            return .text("ok")
+        }
+        let operation = RequestOperation(Get(api: "held"), service: EasyNetworkService(server.host()))
+        let impatient = (0..<3).map { _ in Task { try await operation.value } }
+        let patient = Task { try await operation.value.text() }
+        NetworkQueue().addOperation(operation)
+        await server.waitForRequests(1)
+        // The server withholds the answer until all of them have given up.
+        #expect(await eventually { operation.waiterCount == 4 })
+        for task in impatient {
+            task.cancel()
+            let error = await #expect(throws: NetworkError.self) { try await task.value }
+            #expect(error?.code == .cancelled)
+        }
+        #expect(!operation.isCancelled && operation.waiterCount == 1)
+        gate.signal()
+        #expect(try await patient.value == "ok")
+    }
+
+    @Test("BEY-3: when the last waiter is cancelled the operation is, and its connection is closed")
+    func lastOfSeveral() async throws {
+        let server = try MockServer()
+        server.route("GET", "/stall") { _ in .fault(.stall) }
+        let operation = RequestOperation(Get(api: "stall"), service: EasyNetworkService(server.host()))
+        NetworkQueue().addOperation(operation)
+        let tasks = (0..<20).map { _ in Task { try await operation.value } }
+        await server.waitForRequests(1)
+        #expect(await eventually { operation.waiterCount == tasks.count })
+        for task in tasks { task.cancel() }
+        for task in tasks {
+            let error = await #expect(throws: NetworkError.self) { try await task.value }
+            #expect(error?.code == .cancelled)
+        }
+        #expect(operation.isCancelled)
+        #expect(await server.waitForConnections(0))
+    }
+
+    @Test("BEY-3: an item that is there wins over the cancellation of the task")
+    func itemWins() async throws {
+        let server = try MockServer()
+        server.route("GET", "/a") { _ in .text("ok") }
+        let operation = RequestOperation(Get(api: "a"), service: EasyNetworkService(server.host()))
+        NetworkQueue().addOperation(operation)
+        _ = try await operation.value
+        let gate = Gate()
+        let task = Task {
+            await gate.opened()
+            return try await operation.value.text()
+        }
+        task.cancel()
+        gate.open()
+        #expect(try await task.value == "ok")
+        #expect(!operation.isCancelled)
+    }
+
+    @Test("BEY-3: an operation that was awaited, cancelled and never started is released")
+    func release() async throws {
+        weak var released: RequestOperation<Get>?
+        do {
+            let operation = RequestOperation(Get(api: "a"), service: EasyNetworkService(HostConfiguration.shared))
+            released = operation
+            let task = Task { try await operation.value }
+            task.cancel()
+            _ = await task.result
+        }
+        #expect(await eventually { released == nil })
+    }
+}

@@ -1,0 +1,174 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import TestSupport
+
+@Suite("Deadlines of jobs", .timeLimit(.minutes(10)))
+struct DeadlineTests {
+    private let clock = ManualClock()
+    private let queue: NetworkQueue
+
+    init() {
+        queue = NetworkQueue(maxConcurrentOperationCount: 1, clock: clock)
+    }
+
+    private func job(_ name: String, deadline: TimeInterval?, _ work: @escaping @Sendable (TestJob) -> Void = { _ in })
+        -> TestJob
+    {
+        let job = TestJob(work)
+        job.name = name
+        job.deadline = deadline
+        return job
+    }
+
+    @Test(
+        "OPQ-10: a job that runs, one that waits for it and one that waits for its slot end, and say what they waited for"
+    )
+    func waits() async {
+        let running = job("running", deadline: 10)
+        let dependent = job("dependent", deadline: 5)
+        let waiting = job("waiting", deadline: 7)
+        dependent.addDependency(running)
+        for job in [running, dependent, waiting] { queue.addOperation(job) }
+        #expect(clock.pendingCount == 1)
+        clock.advance(by: 4.9)
+        #expect(!dependent.hasOutcome)
+        clock.advance(by: 0.1)
+        await dependent.ended()
+        #expect(dependent.error?.code == .timedOut && dependent.executionCount == 0 && !dependent.isCancelled)
+        #expect(dependent.error?.message == "its deadline of 5 s has passed: it waits for 'running'")
+        clock.advance(by: 2)
+        await waiting.ended()
+        #expect(waiting.error?.message == "its deadline of 7 s has passed: it waits for one of 1 slots")
+        clock.advance(by: 3)
+        await running.ended()
+        #expect(running.error?.message == "its deadline of 10 s has passed: it runs" && running.executionCount == 1)
+        #expect(await eventually { clock.pendingCount == 0 && queue.operationCount == 0 })
+    }
+
+    @Test("OPQ-10: a suspended queue keeps deadlines, and one of no time ends at once without having run")
+    func suspended() async {
+        queue.isSuspended = true
+        let (later, now) = (job("later", deadline: 3), job("now", deadline: -.infinity))
+        let odd = job("odd", deadline: .nan)
+        for job in [later, now, odd] { queue.addOperation(job) }
+        clock.advance(by: 0)
+        await now.ended()
+        await odd.ended()
+        clock.advance(by: 3)
+        await later.ended()
+        #expect(later.error?.message?.hasSuffix("it waits because the queue is suspended") == true)
+        #expect([later, now, odd].allSatisfy { $0.error?.code == .timedOut && $0.executionCount == 0 })
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test("OPQ-10: what ends in time leaves no timer, and its end stays")
+    func inTime() async {
+        let jobs = (0..<200).map { number in job("\(number)", deadline: TimeInterval(number + 1)) { $0.finish() } }
+        for job in jobs { queue.addOperation(job) }
+        for job in jobs { await job.ended() }
+        #expect(await eventually { clock.pendingCount == 0 })
+        clock.advance(by: 1_000)
+        #expect(jobs.allSatisfy { $0.error == nil && $0.executionCount == 1 })
+    }
+
+    @Test("OPQ-10: a batch ends at its deadline with its children, a chain with its step", arguments: [false, true])
+    func groups(isChain: Bool) async {
+        let (first, second) = (job("first", deadline: nil), job("second", deadline: nil))
+        let group: GroupOperation
+        if isChain {
+            let chain = ChainOperation()
+            chain.addOperation(first)
+            chain.addOperation(second)
+            group = chain
+        } else {
+            group = BatchOperation([first, second])
+        }
+        group.deadline = 10
+        let failures = Locked(0)
+        group.whenFinished { failures.withLock { $0 += 1 } }
+        queue.addOperation(group)
+        #expect(await eventually { first.isExecuting })
+        clock.advance(by: 10)
+        await group.ended()
+        #expect(group.error?.code == .timedOut && first.error?.code == .cancelled)
+        #expect(second.executionCount == 0 && failures.withLock { $0 } == 1)
+        #expect(await eventually { queue.operationCount == 0 && clock.pendingCount == 0 })
+    }
+
+    @Test("OPQ-10: a request that stalls ends at its deadline, its retries and dependents with it")
+    func request() async throws {
+        let transport = InMemoryTransport(clock: clock)
+        transport.route("GET", "*") { _ in .fault(.stall) }
+        let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport) {
+            $0.clock = clock
+        }
+        let request = RequestOperation(Request<Data>("slow"), service: EasyNetworkService(host))
+        let next = request.then { _ in Request<Data>("next") }
+        request.deadline = 2
+        queue.addOperations([request, next], waitUntilFinished: false)
+        #expect(await eventually { transport.requests.count == 1 })
+        clock.advance(by: 2)
+        let error = await #expect(throws: NetworkError.self) { try await request.value }
+        #expect(error?.code == .timedOut && error?.message?.contains("deadline") == true)
+        await next.ended()
+        #expect(next.error?.rootCause.code == .timedOut && transport.requests.count == 1)
+    }
+
+    private final class Stoppable: NetworkOperation, @unchecked Sendable {
+        // Sendable because the count is behind its lock.
+        let stops = Locked(0)
+        override func execute() {}
+        override func cancel() {
+            stops.withLock { $0 += 1 }
+            super.cancel()
+        }
+    }
+
+    @Test("OPQ-10: a subclass stops its work by its own cancel()")
+    func subclass() async {
+        let operation = Stoppable()
+        operation.deadline = 1
+        queue.addOperation(operation)
+        #expect(await eventually { operation.isExecuting })
+        clock.advance(by: 1)
+        await operation.ended()
+        #expect(operation.error?.code == .timedOut && !operation.isCancelled && operation.stops.withLock { $0 } == 1)
+    }
+
+    @Test("OPQ-10: deadlines that pass while jobs end, are cancelled and finish: each job ends once", arguments: 0..<4)
+    func stress(seed: UInt64) async {
+        var random = SeededGenerator(seed: seed)
+        let queue = NetworkQueue(maxConcurrentOperationCount: 8)
+        let ends = Locked(0)
+        let jobs = (0..<400).map { number -> TestJob in
+            let job = job("\(number)", deadline: Double.random(in: 0...0.02, using: &random)) { job in
+                DispatchQueue.global().async { job.finish() }
+            }
+            job.whenFinished { ends.withLock { $0 += 1 } }
+            return job
+        }
+        for (number, job) in jobs.enumerated() {
+            queue.addOperation(job)
+            if number % 7 == 0 { jobs[Int.random(in: 0...number, using: &random)].cancel() }
+        }
+        await queue.waitUntilIdle()
+        #expect(await eventually { ends.withLock { $0 } == jobs.count })
+        #expect(queue.state.withLock { $0.deadlines.isEmpty })
+        let codes = Set(jobs.map { $0.error?.code })
+        #expect(codes.isSubset(of: [nil, .timedOut, .cancelled]), "\(codes), seed \(seed)")
+    }
+
+    @Test("OPQ-10: a hundred thousand deadlines are kept in order, and forgotten at a constant cost")
+    func heap() {
+        final class Job {}
+        var deadlines = JobDeadlines<Job>()
+        let jobs = (0..<TestLoad.count(100_000)).map { _ in Job() }
+        for (number, job) in jobs.enumerated() { deadlines.add(job, at: TimeInterval(number * 7_919 % jobs.count)) }
+        for job in jobs.dropLast(10) { deadlines.remove(job) }
+        #expect(deadlines.next != nil)
+        #expect(deadlines.takeDue(now: .infinity).count == 10 && deadlines.next == nil && deadlines.isEmpty)
+    }
+}

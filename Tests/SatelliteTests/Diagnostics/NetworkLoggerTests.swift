@@ -1,0 +1,67 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
+@testable import TestSupport
+
+@Suite("NetworkLogger", .timeLimit(.minutes(10)))
+struct NetworkLoggerTests {
+    private struct Secretive: APIRequest {
+        typealias Item = NetworkResponse
+        var api: String { "login?access_token=secret1&q=1" }
+        var method: NetworkService.Method { .post }
+        var headers: [String: String]? {
+            ["Authorization": "Bearer secret2", "Cookie": "id=secret3", "X-Api-Key": "secret4"]
+        }
+        var params: [String: Any]? { ["password": "secret5"] }
+    }
+
+    @Test("DIA-1: a line for each attempt and each end, once though queue and host tell it, and without secrets")
+    func lines() async {
+        let lines = Locked<[String]>([])
+        let transport = ScriptedTransport { _, number in
+            .answer(
+                number == 0 ? 307 : 401,
+                ["Location": "/b?token=secret6", "Set-Cookie": "a=secret7"],
+                body: "secret8"
+            )
+        }
+        let host = transport.host()
+        let queue = NetworkQueue()
+        let logger = NetworkLogger { level, line in lines.withLock { $0.append("\(level) \(line)") } }
+        for _ in 1...2 {
+            logger.log(queue)
+            logger.log(host)
+        }
+        let operation = RequestOperation(Secretive(), service: EasyNetworkService(host))
+        operation.name = "login"
+        queue.addOperation(operation)
+        await operation.ended()
+        await logger.settled()
+        let text = lines.withLock { $0 }
+        let subject = "'login' #\(operation.operationID): "
+        #expect(text.count == 3, "\(text)")
+        #expect(text.first?.hasPrefix("info \(subject)first: POST https://api.example.com/login?access_token=") == true)
+        #expect(text.last?.hasPrefix("error \(subject)failed: unauthorized") == true, "\(text)")
+        #expect(!text.joined().contains("secret"), "\(text)")
+    }
+
+    @Test("DIA-1: only events of the level and above are logged, and none after the logger is released")
+    func levels() async throws {
+        let host = ScriptedTransport { _, _ in .answer(200) }.host()
+        let count = Locked(0)
+        for (level, expected) in [(NetworkEvent.Level.debug, 4), (.info, 2), (.error, 0)] {
+            count.exchange(0)
+            var logger: NetworkLogger? = NetworkLogger(level: level) { _, _ in count.withLock { $0 += 1 } }
+            logger?.log(host)
+            _ = try await EasyNetworkService(host).send(Get(api: "a"))
+            await logger?.settled()
+            logger = nil
+            _ = try await EasyNetworkService(host).send(Get(api: "a"))
+            await host.broadcast.settled()
+            #expect(count.withLock { $0 } == expected)
+        }
+    }
+}

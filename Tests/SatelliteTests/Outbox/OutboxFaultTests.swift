@@ -1,0 +1,239 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import EasyNetworkOutbox
+@testable import TestSupport
+
+@Suite("An outbox whose disk fails")
+struct OutboxFaultTests {
+    @Test("BEY-13: whichever step of writing fails, add says so, and there is no entry")
+    func add() throws {
+        let fixture = OutboxFixture()
+        let outbox = try fixture.outbox()
+        let first = try outbox.add(OutboxMessage(text: "first"))
+        let photo = fixture.directory.appendingPathComponent("photo.png")
+        try Data("pixels".utf8).write(to: photo)
+        var step = 0
+        while true {
+            fixture.files.fail(step..<step + 1)
+            do throws(NetworkError) {
+                try outbox.add(OutboxPhoto(file: photo))
+                break
+            } catch {
+                #expect(error.code == .cannotWriteFile)
+                #expect(error.localizedDescription.contains(fixture.directory.path))
+                #expect(fixture.count("entries") == 1 && fixture.count("tmp") == 0)
+            }
+            step += 1
+        }
+        // Link, sync, write, sync, sync, rename, sync.
+        #expect(step == 7)
+        #expect(try outbox.entries.first?.id == first && outbox.entries.count == 2)
+    }
+
+    @Test("BEY-13: when removing or reviving fails, that call says so, and the entry is where it was")
+    func changes() async throws {
+        let fixture = OutboxFixture()
+        fixture.answers(422)
+        let outbox = try fixture.outbox()
+        let dead = try outbox.add(OutboxMessage(text: "dead"))
+        try await outbox.drain(deadline: 60)
+        let waiting = try outbox.add(OutboxMessage(text: "waiting"))
+
+        fixture.files.fail(0..<1)
+        #expect(#expect(throws: NetworkError.self) { try outbox.remove(waiting) }?.code == .cannotWriteFile)
+        #expect(try outbox.entries.map(\.id) == [waiting])
+        fixture.files.fail(0..<1)
+        #expect(#expect(throws: NetworkError.self) { try outbox.retry(dead) }?.code == .cannotWriteFile)
+        fixture.files.fail(0..<1)
+        #expect(#expect(throws: NetworkError.self) { try outbox.remove(dead) }?.code == .cannotWriteFile)
+        #expect(try outbox.deadLetters.map(\.id) == [dead] && outbox.deadLetters[0].error?.statusCode == 422)
+
+        try outbox.retry(dead)
+        try outbox.remove(waiting)
+        #expect(try outbox.entries.map(\.id) == [dead] && outbox.deadLetters.isEmpty)
+        #expect(fixture.count("tmp") == 0 && fixture.count("errors") == 0)
+    }
+
+    @Test(
+        "BEY-13: when an entry cannot be moved, that is told and repeated, and the request is not sent again",
+        arguments: [(204, 0), (422, 0), (422, 1), (422, 2), (422, 3), (422, 4)]
+    )
+    func ends(status: Int, step: Int) async throws {
+        let fixture = OutboxFixture()
+        fixture.answers(status)
+        let outbox = try fixture.outbox()
+        let id = try outbox.add(OutboxMessage(text: "a"))
+        var events = outbox.events.makeAsyncIterator()
+        fixture.files.fail(step..<step + 1)
+        try outbox.start()
+        guard case .sending(id)? = await events.next(), case .failed(id, let error, _)? = await events.next() else {
+            Issue.record("another order of events")
+            return
+        }
+        #expect(error.code == .cannotWriteFile)
+        #expect(fixture.count("entries") == 1 && fixture.count("dead") == 0 && fixture.count("errors") == 0)
+        #expect(
+            await eventually {
+                fixture.clock.advance(by: 1)
+                return fixture.count("entries") == 0
+            }
+        )
+        try await outbox.drain(deadline: 0)
+        #expect(fixture.keys == [id.uuidString])
+        #expect(try outbox.deadLetters.map(\.error?.statusCode) == (status == 204 ? [] : [422]))
+        #expect(fixture.count("tmp") == 0)
+    }
+
+    @Test("BEY-13: a file that is cut at any byte, or of which a byte is another one, is found to be damaged")
+    func cuts() throws {
+        let fixture = OutboxFixture()
+        let outbox = try fixture.outbox()
+        let photo = fixture.directory.appendingPathComponent("photo.png")
+        try Data("pixels".utf8).write(to: photo)
+        try outbox.add(OutboxMessage(text: "a"))
+        try outbox.add(OutboxPhoto(file: photo))
+        for name in try outbox.folder.list(.entries) {
+            var file = fixture.directory.appendingPathComponent("entries").appendingPathComponent(name.text)
+            if name.type == "photo" { file.appendPathComponent("record") }
+            let whole = try Data(contentsOf: file)
+            _ = try outbox.folder.read(name)
+            for index in whole.indices {
+                var other = whole
+                other[index] ^= 1
+                for damaged in [whole.prefix(index), other] {
+                    try damaged.write(to: file)
+                    let error = #expect(throws: NetworkError.self) { try outbox.folder.read(name) }
+                    #expect(error?.code == .cannotParseResponse, "byte \(index)")
+                }
+            }
+            try FileManager.default.removeItem(at: file)
+            let error = #expect(throws: NetworkError.self) { try outbox.folder.read(name) }
+            #expect(error?.code == (name.type == "photo" ? .cannotParseResponse : .cancelled))
+        }
+    }
+
+    @Test("BEY-13: of the answer to a dead letter its beginning is kept, without secrets")
+    func reason() async throws {
+        let fixture = OutboxFixture()
+        let body =
+            #"{"error":"no such chat","token":"s3cr3t-t0ken","rest":""# + String(repeating: "x", count: 5_000) + "\"}"
+        fixture.transport.route("POST", "*") { _ in
+            MockResponse(statusCode: 422, headers: ["Content-Type": "application/json"], body: .data(Data(body.utf8)))
+        }
+        let outbox = try fixture.outbox()
+        try outbox.add(OutboxMessage(text: "a"))
+        try await outbox.drain(deadline: 60)
+        let error = try #require(try outbox.deadLetters.first?.error)
+        let text = String(decoding: try #require(error.responseBody), as: UTF8.self)
+        #expect(text.contains("no such chat") && !text.contains("s3cr3t") && text.utf8.count <= 1_024)
+        #expect(error.statusCode == 422 && error.serverMessage == "no such chat")
+        let file = try #require(
+            FileManager.default.enumerator(atPath: fixture.directory.path + "/errors")?.allObjects.first as? String
+        )
+        let stored = try Data(contentsOf: fixture.directory.appendingPathComponent("errors/" + file))
+        #expect(!String(decoding: stored, as: UTF8.self).contains("s3cr3t"))
+    }
+
+    @Test("BEY-13: what is no file in the place of an entry is a dead letter, and a drain ends")
+    func strangers() async throws {
+        let fixture = OutboxFixture()
+        let outbox = try fixture.outbox()
+        let entries = fixture.directory.path + "/entries/"
+        for sequence in 1...5 {
+            let name = OutboxName(
+                sequence: UInt64(sequence),
+                id: UUID(),
+                priority: .normal,
+                hasDependencies: sequence == 5,
+                type: "message",
+                lane: ""
+            )
+            let path = entries + name.text
+            switch sequence {
+            case 1: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/nowhere")
+            case 2: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path)
+            case 3: try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            case 4: #expect(mkfifo(path, 0o600) == 0)
+            default: try Data().write(to: URL(fileURLWithPath: path))
+            }
+        }
+        let id = try outbox.add(OutboxMessage(text: "a"))
+        // A copy of it under another number, as an archive may bring one back.
+        let name = try #require(try outbox.folder.list(.entries).last)
+        let copy = OutboxName(
+            sequence: name.sequence + 1,
+            id: id,
+            priority: name.priority,
+            hasDependencies: false,
+            type: name.type,
+            lane: name.lane
+        )
+        try FileManager.default.copyItem(atPath: entries + name.text, toPath: entries + copy.text)
+        #expect(try await outbox.drain(deadline: 60).isEmpty)
+        #expect(try outbox.deadLetters.map(\.error?.code) == Array(repeating: .cannotParseResponse, count: 5))
+        #expect(Set(fixture.keys) == [id.uuidString] && fixture.texts == ["a", "a"])
+        for entry in try outbox.deadLetters { try outbox.remove(entry.id) }
+        #expect(fixture.count("dead") == 0 && fixture.count("errors") == 0)
+    }
+
+    @Test(
+        "BEY-13: the order of entries is kept when the file of their numbers is damaged, shorter, or gone",
+        arguments: ["", "shorter", "damaged", "empty", "gone"]
+    )
+    func order(of fault: String) async throws {
+        let fixture = OutboxFixture()
+        let (one, other) = (try fixture.outbox(), try fixture.outbox())
+        let file = fixture.directory.appendingPathComponent("sequence")
+        var ids: [UUID] = []
+        for number in 0..<6 {
+            if number == 3 {
+                switch fault {
+                case "shorter": try Data(contentsOf: file).dropLast(2).write(to: file)
+                case "damaged": try Data("none".utf8).write(to: file)
+                case "empty": try Data().write(to: file)
+                case "gone": try FileManager.default.removeItem(at: file)
+                default: break
+                }
+            }
+            // After a fault the next program is a new one.
+            let outbox = number < 3 ? [one, other][number % 2] : try fixture.outbox()
+            ids.append(try outbox.add(OutboxMessage(text: "\(number)"), lane: "a"))
+        }
+        #expect(try one.entries.map(\.id) == ids)
+        #expect(try await one.drain(deadline: 60).isEmpty)
+        #expect(fixture.texts == (0..<6).map { "\($0)" })
+    }
+
+    @Test("BEY-13: a drain ends when nothing is left, also of what another process adds to a directory that was read")
+    func drainOfOthers() async throws {
+        let fixture = OutboxFixture()
+        let (outbox, other) = (try fixture.outbox(), try fixture.outbox())
+        try outbox.start()
+        try outbox.add(OutboxMessage(text: "own"))
+        #expect(await eventually { fixture.count("entries") == 0 })
+        for number in 1...5 { try other.add(OutboxMessage(text: "\(number)"), lane: "a") }
+        // The clock stands still: no look finds them.
+        #expect(try await outbox.drain(deadline: 20).isEmpty)
+        #expect(fixture.texts == ["own", "1", "2", "3", "4", "5"])
+    }
+
+    @Test("BEY-13: a directory that cannot be made or locked is an error of that call")
+    func noDirectory() throws {
+        let fixture = OutboxFixture()
+        _ = try fixture.outbox()
+        let file = fixture.directory.appendingPathComponent("file")
+        try Data().write(to: file)
+        let error = #expect(throws: NetworkError.self) { try Outbox(directory: file.appendingPathComponent("outbox")) }
+        #expect(error?.code == .cannotWriteFile)
+        // It has gone.
+        let outbox = try fixture.outbox()
+        try FileManager.default.removeItem(at: fixture.directory)
+        #expect(#expect(throws: NetworkError.self) { try outbox.start() }?.code == .cannotWriteFile)
+        #expect(
+            #expect(throws: NetworkError.self) { try outbox.add(OutboxMessage(text: "a")) }?.code == .cannotWriteFile
+        )
+    }
+}

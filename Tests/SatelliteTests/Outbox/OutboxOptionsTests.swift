@@ -1,0 +1,611 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import EasyNetworkOutbox
+@testable import TestSupport
+
+@Suite("What an entry of an outbox asks for", .timeLimit(.minutes(10)))
+struct OutboxOptionsTests {
+    private let fixture = OutboxFixture()
+
+    /// The texts that were sent, when there are so many.
+    private func sent(_ count: Int) async -> [String] {
+        #expect(await eventually { fixture.transport.requests.count >= count })
+        return fixture.texts
+    }
+
+    /// Moves the clock on, when the outbox waits for it.
+    private func advance(by seconds: TimeInterval) async {
+        await fixture.clock.waitForTimers(1)
+        fixture.clock.advance(by: seconds)
+    }
+
+    // MARK: - Time
+
+    @Test("BEY-19: an entry is not sent before its date, which does not hold up a drain")
+    func notBefore() async throws {
+        let outbox = try fixture.outbox()
+        let date = fixture.clock.date + 100
+        let id = try outbox.add(OutboxMessage(text: "later"), options: OutboxOptions(notBefore: date))
+        try outbox.add(OutboxMessage(text: "now"))
+        let left = try await outbox.drain(deadline: 60)
+        #expect(left.map(\.id) == [id] && left.map(\.nextTry) == [date] && fixture.texts == ["now"])
+        #expect(left.allSatisfy { $0.attemptCount == 0 && $0.error == nil })
+        try outbox.start()
+        await advance(by: 99)
+        for _ in 1...3 { await fixture.look() }
+        #expect(await sent(2) == ["now", "later"])
+        #expect(fixture.clock.date >= date)
+        #expect(await eventually { fixture.count("entries") == 0 })
+        try await outbox.drain(deadline: 0)
+    }
+
+    @Test("BEY-19: an entry before its date holds up its lane, and its age counts from then on")
+    func lane() async throws {
+        let outbox = try fixture.outbox(maximumAge: 50)
+        let options = OutboxOptions(notBefore: fixture.clock.date + 100)
+        try outbox.add(OutboxMessage(text: "first"), lane: "a", options: options)
+        try outbox.add(
+            OutboxMessage(text: "second"),
+            lane: "a",
+            options: OutboxOptions(notBefore: fixture.clock.date + 60)
+        )
+        try await outbox.drain(deadline: 60)
+        #expect(fixture.texts.isEmpty)
+        try outbox.start()
+        await advance(by: 101)
+        #expect(await sent(2) == ["first", "second"])
+        try await outbox.drain(deadline: 60)
+    }
+
+    @Test("BEY-19: periods that are over are left out; the window is at the end of each")
+    func periods() {
+        let begin = Date(timeIntervalSince1970: 1_000)
+        func next(_ sentAt: TimeInterval) -> TimeInterval {
+            OutboxOptions.nextPeriod(after: begin, 100, sentAt: Date(timeIntervalSince1970: sentAt))
+                .timeIntervalSince1970
+        }
+        #expect(next(1_000) == 1_100 && next(1_099) == 1_100 && next(1_100) == 1_200 && next(1_350) == 1_400)
+        #expect(next(500) == 1_100, "the clock was set back")
+        #expect(OutboxOptions(period: 100, flex: 30).due(begin).timeIntervalSince1970 == 1_070)
+        #expect(OutboxOptions(period: 100).due(begin) == begin && OutboxOptions().due(begin) == begin)
+    }
+
+    @Test("BEY-19: periodic work is sent once in each period, each time under another key, and by the next process")
+    func periodic() async throws {
+        let start = fixture.clock.date
+        let options = OutboxOptions(unique: .keep("sync"), period: 100, flex: 40, tags: ["background"])
+        let first = try fixture.outbox().add(OutboxMessage(text: "sync"), options: options)
+        for round in 1...4 {
+            let outbox = try fixture.outbox()
+            // As at each launch.
+            let id = try outbox.add(OutboxMessage(text: "another"), options: options)
+            let left = try await outbox.drain(deadline: 60)
+            #expect(left.map(\.id) == [id] && left.map(\.options.tags) == [["background"]])
+            #expect(left.first?.nextTry == start + Double(round - 1) * 100 + 60)
+            #expect(fixture.transport.requests.count == round - 1 && (id == first) == (round == 1))
+            try outbox.start()
+            await advance(by: round == 1 ? 61 : 100)
+            #expect(await sent(round).allSatisfy { $0 == "sync" })
+            try await outbox.drain(deadline: 60)
+        }
+        #expect(Set(fixture.keys).count == 4 && fixture.keys.first == first.uuidString)
+        let outbox = try fixture.outbox()
+        try outbox.remove(outbox.entries(tag: "background").map(\.id))
+        #expect(fixture.count("entries") == 0 && fixture.count("dead") == 0)
+        #expect(fixture.count("unique") == 0 && fixture.count("tries") == 0)
+    }
+
+    @Test(
+        "BEY-19: periodic work that is refused is a dead letter and ends; a retry goes on; another may take its place"
+    )
+    func periodicRefused() async throws {
+        fixture.answers(422)
+        let outbox = try fixture.outbox()
+        let options = OutboxOptions(unique: .keep("sync"), period: 100)
+        let id = try outbox.add(OutboxMessage(text: "a"), options: options)
+        #expect(try await outbox.drain(deadline: 60).isEmpty)
+        #expect(try outbox.deadLetters.map(\.id) == [id])
+        fixture.answers(204)
+        try outbox.retry(id)
+        #expect(try outbox.add(OutboxMessage(text: "b"), options: options) == id)
+        let next = try #require(try await outbox.drain(deadline: 60).first)
+        #expect(next.id != id && next.nextTry == fixture.clock.date + 100)
+        let other = OutboxOptions(unique: .replace("sync"), period: 1_000)
+        let replacing = try outbox.add(OutboxMessage(text: "c"), options: other)
+        #expect(try outbox.entries.map(\.id) == [replacing])
+        #expect(try await outbox.drain(deadline: 60).map(\.options.period) == [1_000])
+        #expect(fixture.texts == ["a", "a", "c"])
+    }
+
+    @Test("BEY-19: a period whose next one was added before a kill is not added twice, and keeps its files")
+    func periodAfterKill() async throws {
+        let photo = fixture.directory.appendingPathComponent("photo.png")
+        let options = OutboxOptions(unique: .keep("sync"), period: 100)
+        let outbox = try fixture.outbox()
+        try Data("pixels".utf8).write(to: photo)
+        let id = try outbox.add(OutboxPhoto(file: photo), options: options)
+        try FileManager.default.removeItem(at: photo)
+        // Of the entry, which is there again after the kill.
+        let folder = fixture.directory.appendingPathComponent("entries")
+        let name = try #require(FileManager.default.contentsOfDirectory(atPath: folder.path).first)
+        let copy = fixture.directory.appendingPathComponent("copy")
+        try FileManager.default.copyItem(at: folder.appendingPathComponent(name), to: copy)
+        let next = try await outbox.drain(deadline: 60)
+        try FileManager.default.moveItem(at: copy, to: folder.appendingPathComponent(name))
+        #expect(try await fixture.outbox().drain(deadline: 60).map(\.id) == next.map(\.id))
+        #expect(fixture.keys == [id.uuidString, id.uuidString])
+        fixture.clock.advance(by: 100)
+        #expect(try await fixture.outbox().drain(deadline: 60).map(\.id) != next.map(\.id))
+        #expect(fixture.transport.requests.map(\.body) == Array(repeating: Data("pixels".utf8), count: 3))
+    }
+
+    @Test("BEY-19: a dead letter whose row was begun again is sent once more, and begins no second row")
+    func oneRow() async throws {
+        fixture.answers(422, 204)
+        let outbox = try fixture.outbox()
+        let options = OutboxOptions(unique: .keep("sync"), period: 100)
+        let dead = try outbox.add(OutboxMessage(text: "old"), options: options)
+        try await outbox.drain(deadline: 60)
+        let new = try outbox.add(OutboxMessage(text: "new"), options: options)
+        try outbox.retry(dead)
+        #expect(new != dead && fixture.count("entries") == 2)
+        #expect(try await outbox.drain(deadline: 60).count == 1)
+        #expect(fixture.texts.sorted() == ["new", "old", "old"])
+    }
+
+    @Test("BEY-19: a drain beside the process that delivers does not wait for what has its time")
+    func drainBeside() async throws {
+        let (outbox, other) = (try fixture.outbox(), try fixture.outbox())
+        try outbox.start()
+        let id = try outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(notBefore: fixture.clock.date + 100))
+        #expect(try await other.drain(deadline: 60).map(\.id) == [id])
+        #expect(fixture.clock.now == 0)
+        try await outbox.drain(deadline: 0)
+    }
+
+    // MARK: - Names and tags
+
+    @Test("BEY-19: of a name the old one is kept, replaced, or comes first")
+    func unique() async throws {
+        let (outbox, other) = (try fixture.outbox(), try fixture.outbox())
+        func add(_ text: String, _ unique: OutboxOptions.Unique, to outbox: Outbox) throws -> UUID {
+            try outbox.add(OutboxMessage(text: text), options: OutboxOptions(unique: unique))
+        }
+        let first = try add("1", .keep("a"), to: outbox)
+        #expect(try add("2", .keep("a"), to: other) == first)
+        #expect(try add("3", .keep("b"), to: other) != first)
+        #expect(try add("4", .keep(""), to: outbox) != first)
+        let replacing = try add("5", .replace("a"), to: other)
+        #expect(try !outbox.entries.map(\.id).contains(first))
+        #expect(try add("6", .append("a"), to: outbox) != replacing)
+        let last = try add("7", .append("a"), to: other)
+        #expect(try outbox.entries.map(\.options.unique?.name) == ["b", "", "a", "a", "a"])
+        #expect(try await outbox.drain(deadline: 60).isEmpty)
+        #expect(
+            fixture.texts.filter { Int($0) ?? 0 > 4 } == ["5", "6", "7"]
+                && Set(fixture.texts) == ["3", "4", "5", "6", "7"]
+        )
+        // All have left.
+        #expect(try add("8", .keep("a"), to: outbox) != last)
+    }
+
+    @Test("BEY-19: many that want to be the only one at once, in several outboxes, are one")
+    func uniqueAtOnce() async throws {
+        let outboxes = try (0..<4).map { _ in try fixture.outbox() }
+        let options = OutboxOptions(unique: .keep("a"))
+        let ids = try await withThrowingTaskGroup(of: UUID.self) { group in
+            for number in 0..<16 {
+                group.addTask {
+                    try await outboxes[number % 4].addInBackground(OutboxMessage(text: "\(number)"), options: options)
+                }
+            }
+            return try await group.reduce(into: Set<UUID>()) { $0.insert($1) }
+        }
+        #expect(ids.count == 1 && fixture.count("entries") == 1)
+    }
+
+    @Test("BEY-19: where the name cannot be kept, there is no entry", arguments: 0..<12)
+    func uniqueOnFullDisk(step: Int) async throws {
+        let outbox = try fixture.outbox()
+        let options = OutboxOptions(unique: .replace("a"))
+        let old = try outbox.add(OutboxMessage(text: "old"), options: options)
+        fixture.files.fail(step..<step + 1)
+        var ids = [old]
+        do throws(NetworkError) {
+            ids = [try outbox.add(OutboxMessage(text: "new"), options: options)]
+        } catch {
+            #expect(error.code == .cannotWriteFile)
+        }
+        fixture.files.fail(0..<0)
+        #expect(try outbox.entries.map(\.id) == ids)
+        try await outbox.drain(deadline: 60)
+        #expect(fixture.keys == ids.map(\.uuidString))
+    }
+
+    @Test("BEY-19: a replaced entry that is being sent is cancelled")
+    func replacedInFlight() async throws {
+        let gate = Locked(true)
+        fixture.transport.route("POST", "*") { _ in gate.withLock { $0 } ? .fault(.stall) : .status(204) }
+        let outbox = try fixture.outbox()
+        let options = OutboxOptions(unique: .replace("a"))
+        try outbox.add(OutboxMessage(text: "old"), options: options)
+        try outbox.start()
+        #expect(await sent(1) == ["old"])
+        gate.exchange(false)
+        try outbox.add(OutboxMessage(text: "new"), options: options)
+        #expect(await eventually { fixture.count("entries") == 0 })
+        #expect(fixture.texts == ["old", "new"] && fixture.count("dead") == 0)
+        try await outbox.drain(deadline: 0)
+    }
+
+    @Test("BEY-19: entries are listed, watched and removed by tag, with those of their type")
+    func tags() async throws {
+        let outbox = try fixture.outbox()
+        outbox.register(OutboxMessage.self, name: "message", options: OutboxOptions(tags: ["all"]))
+        let events = outbox.events(tag: "one")
+        let one = try outbox.add(OutboxMessage(text: "1"), options: OutboxOptions(tags: ["one"]))
+        let two = try outbox.add(OutboxMessage(text: "2"), options: OutboxOptions(tags: ["two"]))
+        #expect(
+            try outbox.entries(tag: "all").map(\.id) == [one, two] && outbox.entries(tag: "one").map(\.id) == [one]
+        )
+        #expect(try outbox.entries(tag: "none").isEmpty)
+        // Another outbox reads the tags from the disk.
+        let other = try fixture.outbox()
+        let otherEvents = other.events(tag: "one")
+        try await other.drain(deadline: 60)
+        let three = try outbox.add(OutboxMessage(text: "3"), options: OutboxOptions(tags: ["one"]))
+        try outbox.remove(outbox.entries(tag: "one").map(\.id))
+        func texts(_ events: AsyncStream<OutboxEvent>, _ count: Int) async -> [String] {
+            var texts: [String] = []
+            for await event in events {
+                texts.append(
+                    "\(event)".prefix { $0 != "(" } + (event.id == one ? " 1" : event.id == three ? " 3" : " ?")
+                )
+                if texts.count == count { break }
+            }
+            return texts
+        }
+        #expect(await texts(events, 3) == ["added 1", "added 3", "removed 3"])
+        #expect(await texts(otherEvents, 2) == ["sending 1", "delivered 1"])
+    }
+
+    // MARK: - Failures
+
+    @Test("BEY-19: tries, the last error, and the next try are kept for the next process, which waits for it")
+    func tries() async throws {
+        fixture.answers(503)
+        let outbox = try fixture.outbox()
+        let events = outbox.events
+        let id = try outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(retryDelays: 10...15))
+        let added = fixture.clock.date
+        try outbox.start()
+        for await case .failed in events { break }
+        try await outbox.drain(deadline: 0)
+        let next = try fixture.outbox()
+        var entry = try #require(next.entries.first)
+        #expect(entry.attemptCount == 1 && entry.error?.statusCode == 503 && entry.addedAt == added)
+        #expect(entry.nextTry == added + 10)
+        try next.start()
+        // It has judged when the entry is due, which may not have begun to wait.
+        #expect(await eventually { next.state.withLock { $0.details[id]?.attemptCount } == 1 })
+        for _ in 1...3 { await fixture.look() }
+        #expect(fixture.transport.requests.count == 1)
+        let nextEvents = next.events
+        await advance(by: 7)
+        for await case .failed in nextEvents { break }
+        #expect(fixture.transport.requests.count == 2)
+        entry = try #require(next.entries.first)
+        #expect(entry.attemptCount == 2 && entry.nextTry == fixture.clock.date + 15)
+        try await next.drain(deadline: 0)
+        // Retried, it does not wait.
+        fixture.answers(204)
+        let last = try fixture.outbox()
+        try last.retry(id)
+        #expect(try await last.drain(deadline: 60).isEmpty)
+        #expect(fixture.count("tries") == 0)
+    }
+
+    @Test("BEY-19: a next try by a clock that was a day ahead is waited for no longer than its delay")
+    func otherClock() async throws {
+        fixture.answers(503)
+        fixture.clock.advance(by: 86_400)
+        let outbox = try fixture.outbox()
+        let events = outbox.events
+        try outbox.add(OutboxMessage(text: "a"))
+        try outbox.start()
+        for await case .failed in events { break }
+        try await outbox.drain(deadline: 0)
+        fixture.answers(204)
+        let (right, transport) = (ManualClock(), fixture.transport)
+        let next = try fixture.outbox { $0.clock = right }
+        try next.start()
+        // At most 60,000 looks, a second each: less than the day.
+        #expect(
+            await eventually {
+                right.advance(by: 1)
+                return transport.requests.count == 2
+            }
+        )
+        try await next.drain(deadline: 0)
+    }
+
+    @Test("BEY-19: so many failures, counted over processes, make a dead letter, whose retry counts anew")
+    func attempts() async throws {
+        fixture.answers(503)
+        let id = try fixture.outbox().add(OutboxMessage(text: "a"), options: OutboxOptions(maximumAttemptCount: 3))
+        for number in 1...2 {
+            let outbox = try fixture.outbox()
+            let events = outbox.events
+            try outbox.retry(id)
+            try outbox.start()
+            for await case .failed in events { break }
+            #expect(try outbox.entries.map(\.attemptCount) == [number])
+            try await outbox.drain(deadline: 0)
+        }
+        let outbox = try fixture.outbox()
+        try outbox.retry(id)
+        #expect(try await outbox.drain(deadline: 60).isEmpty)
+        let letter = try #require(outbox.deadLetters.first)
+        #expect(letter.id == id && letter.error?.statusCode == 503 && fixture.keys.count == 3)
+        fixture.answers(503, 204)
+        try outbox.retry(id)
+        let events = outbox.events
+        try outbox.start()
+        for await case .failed in events { break }
+        try outbox.retry(id)
+        #expect(await eventually { fixture.count("entries") == 0 })
+        #expect(fixture.count("dead") == 0 && fixture.keys.count == 5)
+        try await outbox.drain(deadline: 0)
+    }
+
+    @Test("BEY-19: a head that keeps failing lets those behind it pass after so many tries")
+    func yields() async throws {
+        fixture.transport.route("POST", "*") { request in
+            .status((request.json() as? [String: String])?["text"] == "bad" ? 503 : 204)
+        }
+        let outbox = try fixture.outbox()
+        let events = outbox.events
+        let bad = try outbox.add(OutboxMessage(text: "bad"), lane: "a", options: OutboxOptions(yieldsAfter: 2))
+        for text in ["1", "2"] { try outbox.add(OutboxMessage(text: text), lane: "a") }
+        try outbox.start()
+        for await case .failed in events { break }
+        #expect(fixture.texts == ["bad"])
+        try outbox.retry(bad)
+        #expect(await sent(4) == ["bad", "bad", "1", "2"])
+        #expect(await eventually { fixture.count("entries") == 1 })
+        #expect(try outbox.entries.map(\.id) == [bad])
+        try await outbox.drain(deadline: 0)
+    }
+
+    // MARK: - Conditions
+
+    @Test("BEY-19: an entry waits for its conditions, and is sent when they are met", arguments: [0, 1, 2])
+    func conditions(number: Int) async throws {
+        let network = NetworkReachability(number == 0 ? .unreachable : .reachable)
+        network.isExpensive = number == 1
+        network.isConstrained = number == 2
+        let condition = OutboxOptions.Condition.allCases[number]
+        let outbox = try fixture.outbox { $0.reachability = network }
+        // The host waits for the network itself.
+        let options = OutboxOptions(conditions: [condition])
+        try outbox.add(OutboxMessage(text: "waits"), options: options)
+        if number > 0 { try outbox.add(OutboxMessage(text: "goes")) }
+        #expect(try await outbox.drain(deadline: 60).count == 1)
+        #expect(fixture.texts == (number > 0 ? ["goes"] : []))
+        try outbox.start()
+        for _ in 1...3 { await fixture.look() }
+        #expect(fixture.texts.count == (number > 0 ? 1 : 0))
+        (network.status, network.isExpensive, network.isConstrained) = (.reachable, false, false)
+        #expect(await eventually { fixture.count("entries") == 0 })
+        #expect(fixture.texts.last == "waits")
+        try await outbox.drain(deadline: 0)
+    }
+
+    @Test("BEY-19: a change of the network right after the outbox has begun to listen is heard")
+    func changeAtOnce() async throws {
+        let network = NetworkReachability(.unreachable)
+        let outbox = try fixture.outbox()
+        outbox.hear(network)
+        network.status = .reachable
+        #expect(await eventually { outbox.state.withLock { $0.networkHasChanged } })
+    }
+
+    // MARK: - Items
+
+    struct Upload: APIRequest, Codable {
+        struct Item: Codable { let number: Int }
+        var api: String { "uploads" }
+        var method: NetworkService.Method { .post }
+    }
+
+    @Test(
+        "BEY-19: an item is handed over before its entry leaves, and what is made of it reaches those that come after"
+    )
+    func items() async throws {
+        fixture.transport.route("POST", "*") { request in
+            request.path.hasSuffix("uploads") ? .json(["number": 7]) : .status(204)
+        }
+        let handed = Locked<[Int]>([])
+        let entries = fixture.directory.path + "/entries"
+        func open() throws -> Outbox {
+            let outbox = try fixture.outbox()
+            outbox.register(
+                Upload.self,
+                name: "upload",
+                delivered: { _, item in
+                    let names = try? FileManager.default.contentsOfDirectory(atPath: entries)
+                    #expect(names?.isEmpty == false)
+                    handed.withLock { $0.append(item.number) }
+                    return Data("\(item.number)".utf8)
+                }
+            )
+            outbox.register(
+                OutboxMessage.self,
+                name: "message",
+                prepare: { request, outputs in
+                    let texts = outputs.map { $0.map { String(decoding: $0, as: UTF8.self) } ?? "nothing" }
+                    return OutboxMessage(text: request.text + " " + texts.joined(separator: " and "))
+                }
+            )
+            return outbox
+        }
+        let outbox = try open()
+        let upload = try outbox.add(Upload())
+        let plain = try outbox.add(OutboxMessage(text: "plain"))
+        let date = fixture.clock.date + 10
+        let share = try outbox.add(
+            OutboxMessage(text: "shares"),
+            after: [plain, upload],
+            options: OutboxOptions(notBefore: date)
+        )
+        #expect(try await outbox.drain(deadline: 60).map(\.id) == [share])
+        #expect(handed.withLock { $0 } == [7] && fixture.count("outputs") == 1)
+        // Also for one that is added when the upload has left.
+        try outbox.add(OutboxMessage(text: "late"), after: [upload])
+        #expect(try await outbox.drain(deadline: 60).count == 1)
+        fixture.clock.advance(by: 10)
+        let other = try open()
+        #expect(try (other.request(of: #require(other.entries.first)) as? OutboxMessage)?.text == "shares")
+        #expect(try await other.drain(deadline: 60).isEmpty)
+        #expect(fixture.texts == ["plain", "late 7", "shares nothing and 7"] && fixture.count("outputs") == 1)
+        // Its own is kept for a day.
+        let output = fixture.directory.appendingPathComponent("outputs/\(upload)")
+        let old = [FileAttributeKey.modificationDate: Date() - 90_000]
+        try FileManager.default.setAttributes(old, ofItemAtPath: output.path)
+        let later = OutboxOptions(notBefore: fixture.clock.date + 10)
+        let last = try open().add(OutboxMessage(text: "last"), after: [upload], options: later)
+        try await open().drain(deadline: 60)
+        #expect(fixture.count("outputs") == 1, "one that waits wants it")
+        try open().remove(last)
+        try await open().drain(deadline: 60)
+        #expect(fixture.count("outputs") == 0)
+    }
+
+    @Test("BEY-19: a dead letter has the words of the error that prepare threw; one that was sent, its attempts")
+    func failures() async throws {
+        let outbox = try fixture.outbox()
+        outbox.register(
+            OutboxMessage.self,
+            name: "message",
+            prepare: { request, _ in
+                if request.text == "refused" { throw NetworkError(code: .timedOut, message: "no picture") }
+                return request
+            }
+        )
+        let first = try outbox.add(OutboxMessage(text: "first"))
+        try outbox.add(OutboxMessage(text: "refused"), after: [first])
+        try await outbox.drain(deadline: 60)
+        fixture.answers(422)
+        try outbox.add(OutboxMessage(text: "sent"))
+        try await outbox.drain(deadline: 60)
+        let errors = try fixture.outbox().deadLetters.map(\.error)
+        #expect(errors.map { $0?.code } == [.invalidRequest, .unacceptableStatus])
+        #expect(errors.first??.message == "no picture" && errors.map { $0?.attempts } == [0, 1])
+    }
+
+    @Test("BEY-19: a later period has no inputs")
+    func inputsOfPeriods() async throws {
+        let outputs = Locked<[Int]>([])
+        let outbox = try fixture.outbox()
+        outbox.register(
+            OutboxMessage.self,
+            name: "message",
+            prepare: { request, inputs in
+                outputs.withLock { $0.append(inputs.count) }
+                return request
+            }
+        )
+        let first = try outbox.add(OutboxMessage(text: "first"))
+        let options = OutboxOptions(unique: .keep("sync"), period: 100)
+        try outbox.add(OutboxMessage(text: "sync"), after: [first], options: options)
+        try await outbox.drain(deadline: 60)
+        fixture.clock.advance(by: 100)
+        #expect(try await outbox.drain(deadline: 60).count == 1)
+        #expect(fixture.texts == ["first", "sync", "sync"] && outputs.withLock { $0 } == [1])
+    }
+
+    // MARK: - Many, and bad input
+
+    @Test("BEY-19: many are retried and removed at once, with those that depend on them")
+    func many() async throws {
+        fixture.answers(422)
+        let outbox = try fixture.outbox()
+        let ids = try (0..<6).map { try outbox.add(OutboxMessage(text: "\($0)")) }
+        let dependent = try outbox.add(OutboxMessage(text: "after"), after: [ids[0], ids[5]])
+        try await outbox.drain(deadline: 60)
+        #expect(try Set(outbox.deadLetters.map(\.id)) == Set(ids + [dependent]))
+        try outbox.remove(ids[1...2])
+        try outbox.retry(ids)
+        #expect(try outbox.entries.map(\.id) == [ids[0], ids[3], ids[4], ids[5], dependent])
+        try outbox.remove([ids[3], ids[4], UUID()])
+        try outbox.remove([UUID]())
+        fixture.answers(204)
+        #expect(try await outbox.drain(deadline: 60).isEmpty && fixture.count("dead") == 0)
+        #expect(fixture.texts.last == "after")
+    }
+
+    @Test("BEY-19: in the background an entry is added as well, and by a cancelled task not")
+    func background() async throws {
+        let outbox = try fixture.outbox()
+        let id = try await outbox.addInBackground(OutboxMessage(text: "a"), lane: "l", priority: .high)
+        #expect(try outbox.entries.map { [$0.lane] } == [["l"]] && outbox.entries.map(\.id) == [id])
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await outbox.addInBackground(OutboxMessage(text: "b"))
+        }
+        let error = await #expect(throws: NetworkError.self) { try await task.value }
+        #expect(error?.code == .cancelled && fixture.count("entries") == 1)
+    }
+
+    @Test(
+        "BEY-19: options that cannot be meant are refused, and say why",
+        arguments: [
+            (OutboxOptions(period: 100), "unique"), (OutboxOptions(unique: .append("a"), period: 100), "unique"),
+            (OutboxOptions(unique: .keep("a"), period: 1), "60"), (OutboxOptions(flex: 10), "flex"),
+            (OutboxOptions(unique: .keep("a"), period: .nan), "60"), (OutboxOptions(retryDelays: 0...1), "retryDelays"),
+            (OutboxOptions(unique: .keep("a"), period: 100, flex: 101), "flex"),
+            (OutboxOptions(maximumAttemptCount: 0), "maximumAttemptCount"),
+            (OutboxOptions(yieldsAfter: 0), "yieldsAfter"),
+            (OutboxOptions(unique: .keep(String(repeating: "é", count: 40))), "too long"),
+        ]
+    )
+    func badOptions(_ options: OutboxOptions, _ word: String) throws {
+        let outbox = try fixture.outbox()
+        let error = #expect(throws: NetworkError.self) { try outbox.add(OutboxMessage(text: "a"), options: options) }
+        #expect(error?.code == .invalidRequest && error?.message?.contains(word) == true, "\(error?.message ?? "")")
+        #expect(fixture.count("entries") == 0)
+    }
+
+    @Test("BEY-19: a date that is none is refused")
+    func badDate() throws {
+        let outbox = try fixture.outbox()
+        for seconds in [Double.nan, .infinity] {
+            // Not in an argument: Foundation stops the program when such a date is described.
+            let date = Date(timeIntervalSinceReferenceDate: seconds)
+            let error = #expect(throws: NetworkError.self) {
+                try outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(notBefore: date))
+            }
+            #expect(error?.code == .invalidRequest)
+        }
+    }
+
+    @Test("BEY-19: what has a period has no lane")
+    func periodInLane() throws {
+        let options = OutboxOptions(unique: .keep("a"), period: 100)
+        let outbox = try fixture.outbox()
+        let error = #expect(throws: NetworkError.self) {
+            try outbox.add(OutboxMessage(text: "a"), lane: "a", options: options)
+        }
+        #expect(error?.message?.contains("lane") == true)
+    }
+
+    @Test("BEY-19: names of files of the version before mean one lane, in order")
+    func oldNames() {
+        let text = "0000000000000001.00000000-0000-0000-0000-000000000001.2d.message."
+        let name = OutboxName(text)
+        #expect(name?.lane == "" && name?.hasDependencies == true && name?.hasOptions == false && name?.text == text)
+    }
+}

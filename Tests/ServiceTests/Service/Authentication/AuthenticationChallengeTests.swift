@@ -1,0 +1,93 @@
+import Testing
+
+@testable import EasyNetwork
+@testable import TestSupport
+
+@Suite("AuthenticationChallenge")
+struct AuthenticationChallengeTests {
+    private typealias Challenge = AuthenticationChallenge
+
+    private static func parse(_ values: String...) -> [AuthenticationChallenge] {
+        AuthenticationChallenge.all(in: HTTPHeaders(values.map { .init(name: "WWW-Authenticate", value: $0) }))
+    }
+
+    @Test("SEC-1: one field may have several challenges, with commas between and inside them")
+    func several() {
+        let found = Self.parse(
+            #"Basic realm="simple", Newauth realm="apps", type=1, title="Login to \"apps\"", Negotiate, Bearer"#
+        )
+        #expect(
+            found == [
+                Challenge(scheme: "basic", parameters: ["realm": "simple"]),
+                Challenge(scheme: "newauth", parameters: ["realm": "apps", "type": "1", "title": #"Login to "apps""#]),
+                Challenge(scheme: "negotiate"),
+                Challenge(scheme: "bearer"),
+            ]
+        )
+    }
+
+    @Test("SEC-1: the field may be repeated, and have empty elements and blanks around the signs")
+    func repeats() {
+        let found = Self.parse(", ,Digest  Realm = \"a,b=c\" ,, NONCE\t=\tx ,", "", "NTLM  TlRMTVNTUA== , Basic a=b")
+        #expect(
+            found == [
+                Challenge(scheme: "digest", parameters: ["realm": "a,b=c", "nonce": "x"]),
+                Challenge(scheme: "ntlm"),
+                Challenge(scheme: "basic", parameters: ["a": "b"]),
+            ]
+        )
+    }
+
+    @Test(
+        "SEC-1: malformed text is no challenge",
+        arguments: [
+            "", " ", ",", "=", "\"", "Basic realm=\"unfinished", "Basic realm=\"x\\", "Basic realm=\"a\" garbage=",
+            "Digest nonce=\"x\", realm=\"unfinished", "Basic a=1, a=2", "Basic realm=\"a\"b", "Basic =x", "Basic a b",
+            "@ realm=x", "Basic a=1 b=2", "Basic \"x\"", "Basic a==b",
+        ]
+    )
+    func malformed(value: String) {
+        #expect(Self.parse(value).isEmpty)
+    }
+
+    @Test("SEC-1: a field ends at its first mistake; valid challenges before it count, and so do other fields")
+    func mistake() {
+        let found = Self.parse("Basic realm=a, Digest realm=\", Bearer realm=b", "Negotiate")
+        #expect(found == [Challenge(scheme: "basic", parameters: ["realm": "a"]), Challenge(scheme: "negotiate")])
+    }
+
+    @Test("SEC-1: other fields are not read, and information has no scheme")
+    func otherFields() {
+        let headers: HTTPHeaders = [
+            "Proxy-Authenticate": "Basic realm=p", "Authentication-Info": #"nextnonce="a,b", qop=auth , nc=00000001"#,
+        ]
+        #expect(Challenge.all(in: headers).isEmpty)
+        #expect(Challenge.information(in: headers) == ["nextnonce": "a,b", "qop": "auth", "nc": "00000001"])
+        for value in ["nextnonce", "a=1, a=2", "nextnonce=\"x", "Digest a=b c"] {
+            #expect(Challenge.information(in: ["Authentication-Info": value]).isEmpty)
+        }
+    }
+
+    @Test("SEC-1: no bytes trap, and a parsed challenge can be written and read again", arguments: UInt64(1)...20)
+    func garbage(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let pieces = [
+            "Basic", "Digest", "realm", "nonce", "=", "\"", "\\", ",", " ", "\t", "a", "==", "é", "\u{0}", ";", "x=y",
+            "\"q\"", "=\"v\"",
+        ]
+        for _ in 0..<2_000 {
+            let count = Int.random(in: 0...12, using: &generator)
+            let value = (0..<count).compactMap { _ in pieces.randomElement(using: &generator) }.joined()
+            for challenge in Self.parse(value) {
+                let parameters = challenge.parameters.map { name, value in
+                    let escaped = value.unicodeScalars.map { "\\\($0)" }.joined()
+                    return "\(name)=\"\(escaped)\""
+                }
+                let text = challenge.scheme + (parameters.isEmpty ? "" : " " + parameters.joined(separator: ", "))
+                // A backslash escapes a single byte, so only ASCII survives the round trip.
+                guard challenge.parameters.values.allSatisfy({ $0.utf8.allSatisfy { $0 < 0x80 } }) else { continue }
+                #expect(Self.parse(text) == [challenge], "seed \(seed): \(value.debugDescription)")
+            }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import TestSupport
+
+@Suite("Several responses of one URL in the cache", .timeLimit(.minutes(10)))
+struct CacheVariantTests {
+    private let fixture = CacheFixture()
+    private let transport: InMemoryTransport
+    private let count = Locked(0)
+
+    init() {
+        transport = InMemoryTransport(clock: fixture.clock)
+        answers(["Cache-Control": "max-age=60"])
+    }
+
+    /// Where the responses are.
+    enum Place: CaseIterable {
+        case memory, disk, both
+    }
+
+    private func cache(_ place: Place) -> NetworkCache {
+        switch place {
+        case .memory: NetworkCache(diskBytes: 0, clock: fixture.clock)
+        case .disk: fixture.cache(memoryBytes: 0)
+        case .both: fixture.cache()
+        }
+    }
+
+    private struct Call: BaseAPIRequest {
+        var api = "a"
+        var method = NetworkService.Method.get
+        var headers: [String: String]?
+        var cache: CachePolicy? = .http
+        var options: RequestOptions { RequestOptions(cache: cache) }
+
+        init(_ language: String, method: NetworkService.Method = .get, also headers: [String: String] = [:]) {
+            self.method = method
+            self.headers = headers.merging(["Accept-Language": language]) { $1 }
+        }
+    }
+
+    /// Responds with the language and a count, and with 304 to the current validator of the language.
+    private func answers(_ headers: HTTPHeaders, vary: String = "Accept-Language") {
+        transport.route("GET", "/a") { [count] request in
+            let language = request.headers["Accept-Language"] ?? ""
+            let tag = "\"\(language)\""
+            let fields = headers.merging(["Vary": vary, "ETag": tag])
+            if request.headers["If-None-Match"] == tag { return .status(304, headers: fields) }
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return .text("\(language) \(number)", headers: fields)
+        }
+    }
+
+    private func service(_ cache: NetworkCache) throws -> EasyNetworkService {
+        let url = try #require(URL(string: "http://one.example"))
+        return EasyNetworkService(
+            HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) { host in
+                host.clock = fixture.clock
+                host.cache = cache
+                host.retry = .never
+            }
+        )
+    }
+
+    /// Waits for the disk, so that the order of its changes is that of the calls.
+    private func ask(_ call: Call, _ cache: NetworkCache) async throws -> String {
+        let response = try await service(cache).send(call)
+        await cache.flush()
+        return "\(try response.text()) \(response.source)"
+    }
+
+    private func key() throws -> String {
+        CacheKey.http(try #require(URL(string: "http://one.example/a")), partition: nil)
+    }
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.1: responses that differ by Vary are kept beside each other",
+        arguments: Place.allCases
+    )
+    func beside(place: Place) async throws {
+        let cache = cache(place)
+        #expect(try await ask(Call("en"), cache) == "en 1 network")
+        #expect(try await ask(Call("de"), cache) == "de 2 network")
+        #expect(try await ask(Call("it"), cache) == "it 3 network")
+        for (language, expected) in [("en", "en 1 cache"), ("de", "de 2 cache"), ("it", "it 3 cache")] {
+            #expect(try await ask(Call(language), cache) == expected)
+            #expect(try await service(cache).cachedResponse(for: Call(language)).text() + " cache" == expected)
+        }
+        let miss = try await service(cache).send(Call("fr")).history.first?.cacheMiss
+        #expect(miss == .varies)
+        #expect(await cache.entries.count == 4)
+    }
+
+    @Test(
+        "BEY-10, CCH-2: after a relaunch the responses are found, and new ones join them",
+        arguments: [0, 20_000_000]
+    )
+    func relaunch(memoryBytes: Int) async throws {
+        for (index, language) in ["en", "de", "fr", "it"].enumerated() {
+            #expect(
+                try await ask(Call(language), fixture.cache(memoryBytes: memoryBytes))
+                    == "\(language) \(index + 1) network"
+            )
+        }
+        let cache = fixture.cache(memoryBytes: memoryBytes)
+        for (index, language) in ["en", "de", "fr", "it"].enumerated() {
+            #expect(try await ask(Call(language), cache) == "\(language) \(index + 1) cache")
+        }
+        #expect(fixture.paths().count == 4)
+    }
+
+    @Test("BEY-10, CCH-2: a reload after a relaunch keeps the other responses, in memory and on disk")
+    func reloadAfterRelaunch() async throws {
+        _ = try await ask(Call("en"), fixture.cache())
+        let cache = fixture.cache()
+        let hold = Hold(fixture.files, [.create])
+        // Neither reads nor promotes the entry on disk, which is merged when the new one is written.
+        _ = try await service(cache).send(Call("de"), ignoringCache: true)
+        hold.end()
+        #expect(try await ask(Call("de"), cache) == "de 2 cache")
+        #expect(try await ask(Call("en"), cache) == "en 1 cache")
+        #expect(try await ask(Call("fr"), cache) == "fr 3 network")
+        for (language, number) in [("en", 1), ("de", 2), ("fr", 3)] {
+            #expect(try await ask(Call(language), fixture.cache()) == "\(language) \(number) cache")
+        }
+    }
+
+    @Test("BEY-10: RFC 9111, section 4.3.4: a 304 refreshes the response that it confirms", arguments: Place.allCases)
+    func revalidation(place: Place) async throws {
+        let cache = cache(place)
+        for language in ["en", "de"] { _ = try await ask(Call(language), cache) }
+        fixture.clock.advance(by: 61)
+        answers(["Cache-Control": "max-age=600", "X-New": "1"])
+        #expect(try await ask(Call("en"), cache) == "en 1 revalidated")
+        #expect(transport.requests.last?.headers["If-None-Match"] == "\"en\"")
+        let known = try await service(cache).send(Call("en"))
+        #expect(try known.source == .cache && known.text() == "en 1" && known.headers["X-New"] == "1")
+        // The other one is as stale as before.
+        #expect(try await ask(Call("de"), cache) == "de 2 revalidated")
+        #expect(transport.requests.last?.headers["If-None-Match"] == "\"de\"")
+        #expect(try await ask(Call("en"), cache) == "en 1 cache")
+        #expect(await cache.entries.count == 2)
+    }
+
+    @Test("BEY-10: a newer response replaces the one for the same request only", arguments: Place.allCases)
+    func newer(place: Place) async throws {
+        let cache = cache(place)
+        for language in ["en", "de"] { _ = try await ask(Call(language), cache) }
+        for language in ["en", "de"] {
+            let reload = Call(language, also: ["Cache-Control": "no-cache", "If-None-Match": "\"\""])
+            _ = try await ask(reload, cache)
+        }
+        #expect(try await ask(Call("en"), cache) == "en 3 cache")
+        #expect(try await ask(Call("de"), cache) == "de 4 cache")
+        #expect(await cache.entries.count == 2)
+    }
+
+    @Test("BEY-10: eight responses of a URL are kept, without the oldest", arguments: Place.allCases)
+    func limit(place: Place) async throws {
+        let cache = cache(place)
+        let languages = (1...8).map { "l\($0)" }
+        for language in languages { _ = try await ask(Call(language), cache) }
+        _ = try await ask(Call("l9"), cache)
+        #expect(await cache.entries.count == 8)
+        for language in languages.dropFirst() {
+            #expect(try await service(cache).cachedResponse(for: Call(language)).text().hasPrefix(language))
+        }
+        await #expect(throws: NetworkError.self) { try await service(cache).cachedResponse(for: Call("l1")) }
+    }
+
+    /// The ways to remove the responses of a URL.
+    enum Removal: CaseIterable {
+        case unsafeMethod, byRequest, byURL
+    }
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.4: an invalidation or removal concerns all responses of the URL",
+        arguments: Place.allCases,
+        Removal.allCases
+    )
+    func invalidation(place: Place, removal: Removal) async throws {
+        var cache = cache(place)
+        for language in ["en", "de", "fr"] { _ = try await ask(Call(language), cache) }
+        if place != .memory { cache = self.cache(place) }
+        switch removal {
+        case .unsafeMethod:
+            transport.route("DELETE", "/a") { _ in .status(204) }
+            _ = try await service(cache).send(Call("it", method: .delete))
+        case .byRequest: try service(cache).removeCachedResponse(for: Call("en"))
+        case .byURL: try await cache.remove(try #require(URL(string: "http://one.example/a")))
+        }
+        for language in ["en", "de", "fr"] {
+            await #expect(throws: NetworkError.self) { try await service(cache).cachedResponse(for: Call(language)) }
+        }
+        await cache.flush()
+        #expect(await cache.entries == [])
+        #expect(fixture.paths() == [])
+        // The responses before it do not return with the next one.
+        #expect(try await ask(Call("en"), cache) == "en 4 network")
+        #expect(try await ask(Call("de"), cache) == "de 5 network")
+        #expect(try await ask(Call("en"), cache) == "en 4 cache")
+    }
+
+    @Test("BEY-10: an invalidation at once after several responses leaves no file")
+    func invalidationWhileWriting() async throws {
+        let cache = fixture.cache()
+        let hold = Hold(fixture.files, [.create])
+        for language in ["en", "de", "fr"] { _ = try await service(cache).send(Call(language)) }
+        try service(cache).removeCachedResponse(for: Call("en"))
+        hold.end()
+        await cache.flush()
+        #expect(fixture.paths() == [] && cache.coordinator.withLock { $0.isIdle })
+    }
+
+    @Test("BEY-10, CCH-4: a response for memory only is not written when one for the disk joins it")
+    func memoryOnly() async throws {
+        let cache = fixture.cache()
+        var secret = Call("en")
+        secret.cache?.storesOnDisk = false
+        #expect(try await ask(secret, cache) == "en 1 network")
+        #expect(try await ask(Call("de"), cache) == "de 2 network")
+        #expect(try await ask(Call("fr"), cache) == "fr 3 network")
+        for (language, number) in [("en", 1), ("de", 2), ("fr", 3)] {
+            #expect(try await ask(Call(language), cache) == "\(language) \(number) cache")
+        }
+        #expect(fixture.paths().count == 2)
+        await #expect(throws: NetworkError.self) { try await service(fixture.cache()).cachedResponse(for: Call("en")) }
+    }
+
+    @Test("BEY-10, CCH-2: a variant that stayed in memory after an invalidation is not used again")
+    func leftInMemory() async throws {
+        let cache = fixture.cache(memoryCount: 2)
+        let key = try key()
+        func store(_ language: String, _ version: Int, in tiers: CacheStorage) async {
+            var entry = fixture.entry(key, version: version)
+            entry.header.nominated = NominatedFields(vary: ["Vary": "X"], of: ["X": language])
+            await cache.stored(entry, in: tiers)
+        }
+        func version(_ language: String) async -> String? {
+            await cache.loaded(key, for: ["X": language]).value?.header.attributes["version"]
+        }
+        await store("en", 1, in: .all)
+        await store("de", 2, in: .all)
+        #expect(await version("en") == "1")
+        // Evicts the entry that lists the variant.
+        await cache.stored(fixture.entry("other"))
+        #expect(cache.memoryEntry(for: key) == nil)
+        cache.invalidate(key)
+        await store("en", 3, in: .disk)
+        await store("de", 4, in: .disk)
+        #expect(await version("en") == "3")
+        #expect(await version("de") == "4")
+    }
+
+    @Test("BEY-10: concurrent requests get a response of their own kind", arguments: Place.allCases)
+    func concurrent(place: Place) async throws {
+        let cache = cache(place)
+        let key = try key()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<4 {
+                group.addTask {
+                    var generator = SeededGenerator(seed: UInt64(worker))
+                    let service = try service(cache)
+                    for _ in 0..<100 {
+                        let language = "l\(Int.random(in: 0..<10, using: &generator))"
+                        if Int.random(in: 0..<20, using: &generator) == 0 { cache.invalidate(key) }
+                        let isForced = Bool.random(using: &generator)
+                        let response = try await service.send(Call(language), ignoringCache: isForced)
+                        #expect(try response.text().hasPrefix(language + " "))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        await cache.flush()
+        #expect(cache.coordinator.withLock { $0.isIdle })
+        #expect(await cache.entries.count <= CacheEntry.variantLimit)
+    }
+
+    @Test(
+        "BEY-10: of several responses for a request the newest is used, though Vary has changed",
+        arguments: Place.allCases
+    )
+    func changedVary(place: Place) async throws {
+        let cache = cache(place)
+        _ = try await ask(Call("en", also: ["X-Page": "1"]), cache)
+        answers(["Cache-Control": "max-age=60"], vary: "X-Page")
+        _ = try await ask(Call("de", also: ["X-Page": "2"]), cache)
+        #expect(try await ask(Call("en", also: ["X-Page": "2"]), cache) == "de 2 cache")
+        #expect(try await ask(Call("en", also: ["X-Page": "1"]), cache) == "en 1 cache")
+    }
+
+    @Test("BEY-10, CCH-2: a variant under another one's name, or without its file, is not used")
+    func exchanged() async throws {
+        let cache = fixture.cache()
+        for language in ["en", "de", "fr"] { _ = try await ask(Call(language), cache) }
+        let variants = try #require(cache.memoryEntry(for: key())?.header.variants)
+        let paths = try variants.map { fixture.path(of: CacheKey.variant($0, of: try key())) }
+        #expect(variants.count == 2)
+        // The newest is first: de.
+        try FileManager.default.removeItem(atPath: paths[0])
+        try FileManager.default.copyItem(atPath: paths[1], toPath: paths[0])
+        #expect(try await ask(Call("de"), fixture.cache()) == "de 4 network")
+        try FileManager.default.removeItem(atPath: paths[1])
+        #expect(try await ask(Call("en"), fixture.cache()) == "en 5 network")
+        #expect(try await ask(Call("fr"), fixture.cache()) == "fr 3 cache")
+    }
+
+    @Test("BEY-10, CCH-2: a file without a list of variants, as older releases wrote, is used")
+    func older() async throws {
+        _ = try await ask(Call("en"), fixture.cache())
+        let file = try Data(contentsOf: URL(fileURLWithPath: fixture.path(of: try key())))
+        #expect(file.range(of: Data("variants".utf8)) == nil, "the file of a single response is as before")
+        #expect(try await ask(Call("en"), fixture.cache()) == "en 1 cache")
+    }
+
+    @Test(
+        "BEY-10: random requests get the response that was stored last for them, whatever fails",
+        arguments: TestLoad.isFull ? Array(UInt64(1)...12) : [1, 2, 3, 7, 8, 9]
+    )
+    func random(seed: UInt64) async throws {
+        var generator = SeededGenerator(seed: seed)
+        let place = Place.allCases[Int(seed % 3)]
+        var cache = cache(place)
+        if seed > 6 {
+            let failing = Locked(SeededGenerator(seed: seed &+ 1_000))
+            fixture.files.fail { operation, _ in
+                guard operation != .remove else { return nil }
+                return failing.withLock { Int.random(in: 0..<5, using: &$0) == 0 ? EIO : nil }
+            }
+        }
+        var last: [String: String] = [:]
+        for step in 0..<150 {
+            let language = "l\(Int.random(in: 0..<10, using: &generator))"
+            switch Int.random(in: 0..<20, using: &generator) {
+            case 0: cache.invalidate(try key())
+            case 1: fixture.clock.advance(by: 61)
+            case 2 where place != .memory: cache = self.cache(place)
+            default:
+                let isForced = Bool.random(using: &generator)
+                let response = try await service(cache).send(Call(language), ignoringCache: isForced)
+                let text = try response.text()
+                #expect(text.hasPrefix(language + " "), "seed \(seed), step \(step)")
+                if response.source != .network { #expect(text == last[language], "seed \(seed), step \(step)") }
+                last[language] = text
+            }
+            await cache.flush()
+        }
+        #expect(cache.coordinator.withLock { $0.isIdle })
+        #expect(await cache.usage.diskCount <= (place == .memory ? 0 : 8), "seed \(seed): no file is left unlisted")
+    }
+}

@@ -1,0 +1,409 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import TestSupport
+
+@Suite("Requests cached by HTTP's rules", .timeLimit(.minutes(10)))
+struct HTTPCachedRequestTests {
+    private let clock = ManualClock()
+    private let transport: InMemoryTransport
+    private let cache: NetworkCache
+
+    init() {
+        transport = InMemoryTransport(clock: clock)
+        cache = NetworkCache(diskBytes: 0, clock: clock)
+    }
+
+    private struct Call: BaseAPIRequest {
+        var api = "a"
+        var method = NetworkService.Method.get
+        var headers: [String: String]?
+        var cache: CachePolicy? = .http
+        var options: RequestOptions { RequestOptions(cache: cache) }
+    }
+
+    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
+        let url = try #require(URL(string: "http://one.example"))
+        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
+            host in
+            host.clock = clock
+            host.cache = cache
+            host.retry = .never
+            change(&host)
+        }
+        return EasyNetworkService(host)
+    }
+
+    /// Responds with these fields and a body with a count, or with 304 to a current validator.
+    private func answers(_ headers: HTTPHeaders, path: String = "/a") {
+        let count = Locked(0)
+        transport.route("GET", path) { request in
+            if let tag = headers["ETag"], request.headers["If-None-Match"] == tag {
+                return .status(304, headers: headers)
+            }
+            return .text(
+                String(
+                    count.withLock { count in
+                        count += 1
+                        return count
+                    }
+                ),
+                headers: headers
+            )
+        }
+    }
+
+    private func ask(_ call: Call = Call(), over service: EasyNetworkService? = nil) async throws -> String {
+        let response = try await (service ?? self.service()).send(call)
+        return "\(try response.text()) \(response.source)"
+    }
+
+    @Test("BEY-10: a response is reused with its Age while it is fresh (RFC 9111, sections 4.2 and 5.1)")
+    func freshness() async throws {
+        answers(["Cache-Control": "max-age=60"])
+        #expect(try await ask() == "1 network")
+        clock.advance(by: 59)
+        let response = try await service().send(Call())
+        #expect(response.source == .cache && response.headers["Age"] == "59" && response.history.isEmpty)
+        clock.advance(by: 1)
+        #expect(try await ask() == "2 network")
+        #expect(try await ask() == "2 cache")
+    }
+
+    @Test("BEY-10: a stale entry is revalidated, a 304 refreshes it, the body is reused (sections 4.3.1 and 4.3.4)")
+    func revalidation() async throws {
+        answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
+        #expect(try await ask() == "1 network")
+        clock.advance(by: 61)
+        let response = try await service().send(Call())
+        #expect(try response.text() == "1" && response.source == .revalidated && response.statusCode == 200)
+        #expect(response.history.map(\.statusCode) == [304] && response.history.map(\.cacheMiss) == [.expired])
+        #expect(transport.requests.last?.headers["If-None-Match"] == "\"x\"")
+        clock.advance(by: 59)
+        #expect(try await ask() == "1 cache")
+        #expect(transport.requests.count == 2)
+    }
+
+    @Test("BEY-10: after a 304 with another validator the request is sent again without conditions")
+    func strange304() async throws {
+        let sent = Locked(0)
+        transport.route("GET", "/a") { request in
+            sent.withLock { $0 += 1 }
+            guard request.headers["If-None-Match"] != nil else {
+                return .text(String(sent.withLock { $0 }), headers: ["ETag": "\"x\"", "Cache-Control": "no-cache"])
+            }
+            return .status(304, headers: ["ETag": "\"other\""])
+        }
+        #expect(try await ask() == "1 network")
+        let response = try await service().send(Call())
+        #expect(try response.text() == "3" && response.source == .network)
+        #expect(response.history.map(\.reason) == [.first, .unconditional])
+        #expect(response.history.map(\.statusCode) == [304, 200])
+    }
+
+    @Test("BEY-10: a changed response replaces the entry")
+    func changed() async throws {
+        answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
+        _ = try await ask()
+        answers(["Cache-Control": "max-age=60", "ETag": "\"y\""])
+        clock.advance(by: 61)
+        transport.route("GET", "/a") { _ in .text("new", headers: ["Cache-Control": "max-age=60", "ETag": "\"y\""]) }
+        #expect(try await ask() == "new network")
+        #expect(try await ask() == "new cache")
+    }
+
+    static let unstorable: [(headers: HTTPHeaders, request: [String: String]?)] = [
+        (["Cache-Control": "no-store, max-age=60"], nil),
+        (["Cache-Control": "max-age=60"], ["Cache-Control": "no-store"]),
+        (["Cache-Control": "max-age=60", "Vary": "*"], nil),
+        (["Cache-Control": "max-age=0"], nil),
+    ]
+
+    @Test("BEY-10: a response that is not storable or usable is not stored (section 3)", arguments: unstorable)
+    func unstored(headers: HTTPHeaders, request: [String: String]?) async throws {
+        answers(headers)
+        #expect(try await ask(Call(headers: request)) == "1 network")
+        #expect(await cache.usage.memoryCount == 0)
+    }
+
+    @Test("BEY-10: a response that is not storable removes the entry")
+    func noStoreLater() async throws {
+        answers(["Cache-Control": "max-age=60"])
+        _ = try await ask()
+        answers(["Cache-Control": "no-store"])
+        _ = try await ask(Call(headers: ["Cache-Control": "no-cache"]))
+        #expect(await cache.usage.memoryCount == 0)
+    }
+
+    @Test("BEY-10: request directives: no-cache requires validation, only-if-cached forbids a request (section 5.2.1)")
+    func directives() async throws {
+        answers(["Cache-Control": "max-age=60"])
+        let only = Call(headers: ["Cache-Control": "only-if-cached"])
+        let error = await #expect(throws: NetworkError.self) { try await ask(only) }
+        #expect(error?.code == .notCached && error?.cacheMiss == .absent && transport.requests.isEmpty)
+        #expect(error?.statusCode == 504 && error?.mayHaveReachedServer == false, "section 5.2.1.7")
+        #expect(try await ask() == "1 network")
+        #expect(try await ask(only) == "1 cache")
+        #expect(try await ask(Call(headers: ["Cache-Control": "no-cache"])) == "2 network")
+    }
+
+    @Test("BEY-10: Vary: the entry is for requests with the same fields only (section 4.1)")
+    func vary() async throws {
+        answers(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
+        let (english, german) = (Call(headers: ["Accept-Language": "en"]), Call(headers: ["Accept-Language": "de"]))
+        #expect(try await ask(english) == "1 network")
+        #expect(try await ask(english) == "1 cache")
+        let response = try await service().send(german)
+        #expect(try response.text() == "2" && response.history.first?.cacheMiss == .varies)
+    }
+
+    @Test("BEY-10, SEC-1: responses to requests with other credentials are never used")
+    func credentials() async throws {
+        answers(["Cache-Control": "max-age=60"])
+        let (ada, eve) = (Call(headers: ["Authorization": "ada"]), Call(headers: ["Authorization": "eve"]))
+        #expect(try await ask(ada) == "1 network")
+        #expect(try await ask(ada) == "1 cache")
+        #expect(try await ask(eve) == "2 network")
+        #expect(try await ask() == "3 network")
+        #expect(try await ask(ada) == "1 cache")
+        #expect(try await ask(eve) == "2 cache")
+    }
+
+    @Test(
+        "BEY-10, SEC-1: the same holds for each field that a redirect to another origin drops",
+        arguments: [
+            "X-Api-Key", "x-auth-token", "Proxy-Authorization", "X-Amz-Security-Token", "Ocp-Apim-Subscription-Key",
+        ],
+        [nil, "team"]
+    )
+    func otherCredentials(name: String, partition: String?) async throws {
+        #expect(HTTPHeaders([name: "ada"]).withoutCredentials.isEmpty)
+        answers(["Cache-Control": "max-age=60, private"])
+        let service = try service { $0.cachePartition = partition }
+        let (ada, bob) = (Call(headers: [name: "ada"]), Call(headers: [name: "bob"]))
+        #expect(try await ask(ada, over: service) == "1 network")
+        #expect(try await ask(ada, over: service) == "1 cache")
+        #expect(try await ask(bob, over: service) == "2 network")
+        #expect(try await ask(over: service) == "3 network", "nobody has another credential than ada")
+        #expect(try await ask(bob, over: service) == "2 cache", "and bob another one than nobody")
+        #expect(try await ask(ada, over: service) == "1 cache")
+        #expect(try await ask(over: service) == "3 cache")
+    }
+
+    @Test("BEY-10, SEC-1: a credential of the request counts, the host's authentication does not")
+    func keyBesideSession() async throws {
+        answers(["Cache-Control": "max-age=60"])
+        let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
+        let service = try service {
+            $0.authentication = session
+            $0.cachePartition = "team"
+        }
+        let (ada, bob) = (Call(headers: ["X-Api-Key": "ada"]), Call(headers: ["X-Api-Key": "bob"]))
+        #expect(try await ask(ada, over: service) == "1 network")
+        session.signIn("other")
+        #expect(try await ask(ada, over: service) == "1 cache")
+        #expect(try await ask(bob, over: service) == "2 network")
+    }
+
+    @Test(
+        "BEY-10: a response to HEAD updates the stored one to GET, or removes it if they differ (RFC 9111, section 4.3.5)"
+    )
+    func head() async throws {
+        let cases: [(fields: HTTPHeaders, body: String, isKept: Bool)] = [
+            (["ETag": "\"x\""], "x", true), ([:], "x", true), (["ETag": "\"y\""], "x", false), ([:], "xx", false),
+            (["Cache-Control": "no-store"], "x", false),
+        ]
+        for (fields, body, isKept) in cases {
+            try await cache.removeAll()
+            let old: HTTPHeaders = ["Cache-Control": "max-age=60", "ETag": "\"x\"", "X": "1", "Y": "1"]
+            transport.route("GET", "/a") { _ in .text("x", headers: old) }
+            // The length is sent without a body.
+            let base: HTTPHeaders = ["Cache-Control": "max-age=90", "X": "2"]
+            let new = base.merging(fields)
+            transport.route("HEAD", "/a") { _ in .text(body, headers: new) }
+            _ = try await service().send(Call())
+            clock.advance(by: 61)
+            let head = try await service().send(Call(method: .head))
+            #expect(head.source == .network && head.body.isEmpty)
+            let next = try? await service().cachedResponse(for: Call())
+            #expect((next != nil) == isKept, "\(fields)")
+            guard let next else { continue }
+            #expect(try next.text() == "x" && next.headers["X"] == "2" && next.headers["Y"] == "1")
+            clock.advance(by: 89)
+            #expect(try await service().send(Call()).source == .cache)
+        }
+    }
+
+    @Test(
+        "BEY-10: a response to HEAD that does not match Vary, or is an error, does not change the entry"
+    )
+    func headOfOthers() async throws {
+        answers(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
+        let english = Call(headers: ["Accept-Language": "en"])
+        _ = try await ask(english)
+        transport.route("HEAD", "/a") { _ in .status(200, headers: ["ETag": "\"new\"", "Vary": "Accept-Language"]) }
+        _ = try await service().send(Call(method: .head, headers: ["Accept-Language": "de"]))
+        transport.route("HEAD", "/a") { _ in .status(503) }
+        _ = try? await service().send(Call(method: .head, headers: ["Accept-Language": "en"]))
+        #expect(try await ask(english) == "1 cache")
+    }
+
+    @Test("BEY-10: RFC 9110, section 14.4: a 200 with Content-Range is a 200")
+    func contentRange() async throws {
+        answers(["Cache-Control": "max-age=60", "Content-Range": "bytes 0-0/9"])
+        #expect(try await ask() == "1 network")
+        #expect(try await ask() == "1 cache")
+    }
+
+    @Test(
+        "BEY-10, SEC-1: a response to a session is stored if it is public or in a partition"
+    )
+    func session() async throws {
+        for (control, partition, source) in [
+            ("max-age=60", nil, "2 network"), ("max-age=60, public", nil, "1 cache"), ("max-age=60", "ada", "1 cache"),
+        ] {
+            answers(["Cache-Control": control])
+            let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
+            let service = try service {
+                $0.authentication = session
+                $0.cachePartition = partition
+                $0.cache = NetworkCache(diskBytes: 0, clock: clock)
+            }
+            #expect(try await ask(over: service) == "1 network")
+            #expect(try await ask(over: service) == source)
+            session.signIn("other")
+            #expect(try await ask(over: service) == (source == "1 cache" ? source : "3 network"))
+        }
+    }
+
+    @Test("BEY-10, SEC-1: without a partition an entry is for the same cookies only")
+    func otherCookies() async throws {
+        answers(["Cache-Control": "max-age=60"])
+        let (ada, eve) = (Call(headers: ["Cookie": "user=ada"]), Call(headers: ["Cookie": "user=eve"]))
+        #expect(try await ask(ada) == "1 network")
+        #expect(try await ask(ada) == "1 cache")
+        #expect(try await ask(eve) == "2 network")
+        let owned = try service { $0.cachePartition = "ada" }
+        #expect(try await ask(ada, over: owned) == "3 network")
+        #expect(try await ask(eve, over: owned) == "3 cache")
+    }
+
+    @Test("BEY-10, CFG-3: cookies of the jar count if Vary names them")
+    func cookies() async throws {
+        answers(["Cache-Control": "max-age=60", "Vary": "Cookie"])
+        let jar = CookieJar()
+        let service = try service { $0.cookies = jar }
+        #expect(try await ask(over: service) == "1 network")
+        #expect(try await ask(over: service) == "1 cache")
+        let url = try #require(URL(string: "http://one.example/"))
+        jar.store(["Set-Cookie": "user=ada"], from: url, at: clock.date)
+        #expect(try await ask(over: service) == "2 network")
+        #expect(try await ask(over: service) == "2 cache")
+    }
+
+    @Test("BEY-10: with stale-while-revalidate one request refreshes the entry in the background (RFC 5861, section 3)")
+    func staleWhileRevalidate() async throws {
+        answers(["Cache-Control": "max-age=60, stale-while-revalidate=30"])
+        let service = try service()
+        #expect(try await ask(over: service) == "1 network")
+        clock.advance(by: 61)
+        let sent = Locked(0)
+        transport.route("GET", "/a") { _ in
+            sent.withLock { $0 += 1 }
+            return MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("new".utf8)), delay: 5)
+        }
+        for _ in 0..<5 { #expect(try await ask(over: service) == "1 cache") }
+        service.cancel()
+        #expect(await transport.waitForRequests(2))
+        await clock.waitForTimers(1)
+        clock.advance(by: 5)
+        let other = try self.service()
+        let key = CacheKey.http(try #require(URL(string: "http://one.example/a")), partition: nil)
+        #expect(await eventually { cache.memoryEntry(for: key)?.body == Data("new".utf8) })
+        #expect(try await ask(over: other) == "new cache")
+        #expect(sent.withLock { $0 } == 1 && transport.requests.count == 2)
+    }
+
+    @Test("BEY-10: with stale-if-error a stale response replaces an error of the server (RFC 5861, section 4)")
+    func staleIfError() async throws {
+        answers(["Cache-Control": "max-age=60, stale-if-error=100"])
+        _ = try await ask()
+        clock.advance(by: 100)
+        transport.route("GET", "/a") { _ in .status(503) }
+        let response = try await service().send(Call())
+        #expect(try response.text() == "1" && response.source == .cache)
+        #expect(response.history.map(\.statusCode) == [503] && response.headers["Age"] == "100")
+        transport.route("GET", "/a") { _ in .fault(.reset) }
+        #expect(try await ask() == "1 cache")
+        transport.route("GET", "/a") { _ in .status(404) }
+        #expect((await #expect(throws: NetworkError.self) { try await ask() })?.statusCode == 404)
+        transport.route("GET", "/a") { _ in .status(503) }
+        clock.advance(by: 61)
+        #expect((await #expect(throws: NetworkError.self) { try await ask() })?.statusCode == 503)
+    }
+
+    @Test("BEY-10: an unsafe method invalidates its URL and those that the response names (section 4.4)")
+    func invalidation() async throws {
+        for path in ["/a", "/b"] { answers(["Cache-Control": "max-age=60"], path: path) }
+        for api in ["a", "b"] { _ = try await ask(Call(api: api)) }
+        transport.route("POST", "/a") { _ in .status(201, headers: ["Location": "/b"]) }
+        transport.route("DELETE", "/b") { _ in .status(403) }
+        _ = try await service().send(Call(method: .post, cache: nil))
+        #expect(await cache.usage.memoryCount == 0)
+        _ = try await ask(Call(api: "b"))
+        _ = try? await service().send(Call(api: "b", method: .delete, cache: nil))
+        #expect(try await ask(Call(api: "b")) == "2 cache")
+    }
+
+    @Test("BEY-10, SEC-2: the response after a redirect is stored under its own URL")
+    func redirect() async throws {
+        transport.route("GET", "/old") { _ in .status(302, headers: ["Location": "/a"]) }
+        answers(["Cache-Control": "max-age=60"])
+        #expect(try await ask(Call(api: "old")) == "1 network")
+        #expect(try await ask() == "1 cache")
+        #expect(try await ask(Call(api: "old")) == "2 network")
+        #expect(transport.requests.count == 4)
+    }
+
+    @Test("BEY-10, SEC-2: a redirect instead of a 304 is followed without conditions")
+    func redirectOfRevalidation() async throws {
+        answers(["Cache-Control": "no-cache", "ETag": "\"x\""])
+        _ = try await ask()
+        transport.route("GET", "/a") { _ in .status(302, headers: ["Location": "/b"]) }
+        answers(["Cache-Control": "no-cache", "ETag": "\"x\""], path: "/b")
+        let response = try await service().send(Call())
+        #expect(response.source == .network && response.history.map(\.statusCode) == [302, 200])
+    }
+
+    @Test("BEY-10, BEY-8: a retry has the same conditions")
+    func retry() async throws {
+        answers(["Cache-Control": "no-cache", "ETag": "\"x\""])
+        _ = try await ask()
+        let isDown = Locked(true)
+        transport.route("GET", "/a") { request in
+            if isDown.exchange(false) { return .status(503) }
+            return request.headers["If-None-Match"] == "\"x\"" ? .status(304) : .text("new")
+        }
+        let service = try service {
+            $0.retry = RetryPolicy()
+            $0.random = { 0.5 }
+        }
+        let response = Task { try await service.send(Call()) }
+        await clock.waitForTimers(1)
+        clock.advance(by: 60)
+        #expect(try await response.value.source == .revalidated)
+    }
+
+    @Test("BEY-10: a request with a condition, or for several ranges, does not use the cache (sections 3 and 4)")
+    func ownCondition() async throws {
+        answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
+        _ = try await ask()
+        let ranges = try await service().send(Call(headers: ["Range": "bytes=0-0,2-2"]))
+        #expect(ranges.source == .network && ranges.history.first?.cacheMiss == .mustAsk)
+        let part = Call(headers: ["Range": "bytes=0-0", "If-Modified-Since": Arrival.text()])
+        #expect(try await ask(part) == "3 network")
+        #expect(try await ask() == "3 cache")
+    }
+}

@@ -1,0 +1,237 @@
+import EasyNetwork
+import Foundation
+import Testing
+
+@testable import TestSupport
+
+private struct User: ParsedItem, Equatable {
+    var id: Int
+    var name: String?
+}
+
+private final class UserMapper: ResponseMapper<User>, ResponseMapperProtocol {
+    static func process(_ json: Any?) throws -> User {
+        try process(json, parse: { json in User(id: try json.required("id"), name: try json.optional("name")) })
+    }
+}
+
+/// A mapper in the older style, without helpers.
+private final class OldMapper: ResponseMapper<User>, ResponseMapperProtocol {
+    static func process(_ json: Any?) throws -> User {
+        try process(json) { json in
+            guard let id = json["id"] as? Int else { return nil }
+            return User(id: id, name: json["name"] as? String)
+        }
+    }
+}
+
+private func json(_ text: String) throws -> Any {
+    try NetworkResponse(body: Data(text.utf8)).json()
+}
+
+@Suite("ResponseMapper")
+struct ResponseMapperTests {
+    @Test("RSP-4: an object becomes a struct")
+    func object() throws {
+        let object = try json(#"{"id":7,"name":"Ada"}"#)
+        #expect(try UserMapper.process(object) == User(id: 7, name: "Ada"))
+        #expect(try OldMapper.process(object) == User(id: 7, name: "Ada"))
+        #expect(try UserMapper.process(["id": 7] as [String: Any]) == User(id: 7, name: nil))
+        #expect(try UserMapper.process(NSDictionary(dictionary: ["id": 7])) == User(id: 7, name: nil))
+    }
+
+    @Test("RSP-4: JSON that is no object is invalid, and a parse without result is a missing attribute")
+    func invalid() throws {
+        for value in [nil, [1], "text", 7, NSNull()] as [Any?] {
+            #expect(throws: ResponseMapperError.invalid) { try UserMapper.process(value) }
+        }
+        #expect(throws: ResponseMapperError.missingAttribute) { try OldMapper.process(["name": "x"]) }
+        let wrongType = ResponseMapperError.mismatch(key: "id", expected: "Int", found: "String")
+        #expect(throws: wrongType) { try UserMapper.process(["id": "x"]) }
+        do throws(ResponseMapperError) {
+            _ = try ["a": 1].required("b", as: Int.self)
+        } catch {
+            guard case .missing("b") = error else { Issue.record("\(error)"); return }
+        }
+    }
+
+    @Test("RSP-4: an array is mapped in order; a failure names its index")
+    func array() throws {
+        let users = try json(#"[{"id":1},{"id":2}]"#)
+        #expect(try ArrayResponseMapper.process(users, mapper: UserMapper.process).map(\.id) == [1, 2])
+        #expect(try ArrayResponseMapper.process([Any](), mapper: UserMapper.process).isEmpty)
+        let broken = try json(#"[{"id":1},{"id":2},{"name":"x"},{}]"#)
+        let missing = ResponseMapperError.element(index: 2, underlying: ResponseMapperError.missing(key: "id"))
+        let error = #expect(throws: ResponseMapperError.self) {
+            try ArrayResponseMapper.process(broken, mapper: UserMapper.process)
+        }
+        #expect(error == missing)
+        #expect(error?.localizedDescription == #"Element 2: no value for key "id"."#)
+        for value in [nil, ["a": 1], NSNull(), "x"] as [Any?] {
+            #expect(throws: ResponseMapperError.invalid) {
+                try ArrayResponseMapper.process(value, mapper: UserMapper.process)
+            }
+            #expect(throws: ResponseMapperError.invalid) {
+                try ArrayResponseMapper.processLeniently(value, mapper: UserMapper.process)
+            }
+        }
+    }
+
+    @Test("RSP-4: lenient mapping skips elements that cannot be mapped, and reports them")
+    func lenient() throws {
+        let mixed = try json(#"[{"id":1},null,{"id":3},{"id":"4"}]"#)
+        let result = try ArrayResponseMapper.processLeniently(mixed, mapper: UserMapper.process)
+        #expect(result.items.map(\.id) == [1, 3])
+        #expect(result.failures.map(\.index) == [1, 3])
+        #expect(result.failures.first?.error as? ResponseMapperError == .invalid)
+        let mismatch = ResponseMapperError.mismatch(key: "id", expected: "Int", found: "String")
+        #expect(result.failures.last?.error as? ResponseMapperError == mismatch)
+    }
+
+    @Test("RSP-4: every mapper error is a sentence with key and index")
+    func sentences() {
+        struct Odd: LocalizedError { var errorDescription: String? { "So odd." } }
+        let table: [(ResponseMapperError, String)] = [
+            (.invalid, "The JSON is not of the expected form."), (.missingAttribute, "An attribute is missing."),
+            (.missing(key: "a.b"), #"No value for key "a.b"."#),
+            (
+                .mismatch(key: "age", expected: "Int", found: "String"),
+                #"Key "age": expected Int but found String."#
+            ),
+            (
+                .element(index: 1, underlying: ResponseMapperError.element(index: 2, underlying: Odd())),
+                "Element 1: element 2: So odd."
+            ),
+            (.element(index: 0, underlying: NetworkError(code: .refused, message: "m")), "Element 0: m."),
+        ]
+        for (error, sentence) in table { #expect(error.localizedDescription == sentence) }
+        #expect(ResponseMapperError.element(index: 1, underlying: Odd()) == .element(index: 1, underlying: Odd()))
+        #expect(
+            ResponseMapperError.element(index: 1, underlying: Odd())
+                != .element(index: 1, underlying: ResponseMapperError.invalid)
+        )
+        #expect(ResponseMapperError.element(index: 1, underlying: Odd()) != .element(index: 2, underlying: Odd()))
+        #expect(ResponseMapperError.missing(key: "a") != .missing(key: "b"))
+        #expect(ResponseMapperError.invalid != .missingAttribute)
+    }
+}
+
+@Suite("Attributes of a JSON object")
+struct AttributeTests {
+    private static let text =
+        #"{"t":true,"one":1,"zero":0,"half":0.5,"whole":3.0,"big":9007199254740993,"huge":18446744073709551615,"#
+        + #""s":"x","n":null,"o":{"p":{"q":"deep"}},"l":[1,2],"m":[1,true],"d.ot":"literal","mixed":[1,null]}"#
+
+    private func object() throws -> [String: Any] {
+        try #require(try json(Self.text) as? [String: Any])
+    }
+
+    @Test("RSP-4: values are read as the requested type")
+    func values() throws {
+        let object = try object()
+        #expect(try object.required("t") == true)
+        #expect(try object.required("one", as: Int.self) == 1)
+        #expect(try object.required("one", as: UInt8.self) == 1)
+        #expect(try object.required("one", as: Double.self) == 1)
+        #expect(try object.required("one", as: Decimal.self) == 1)
+        #expect(try object.required("half", as: Double.self) == 0.5)
+        #expect(try object.required("half", as: Float.self) == 0.5)
+        #expect(try object.required("whole", as: Int.self) == 3)
+        #expect(try object.required("big", as: Int64.self) == 9_007_199_254_740_993)
+        #expect(try object.required("huge", as: UInt64.self) == .max)
+        #expect(try object.required("s", as: String.self) == "x")
+        #expect(try object.required("l", as: [Int].self) == [1, 2])
+        #expect(try object.required("mixed", as: [Int?].self) == [1, nil])
+        #expect(try object.required("o", as: [String: [String: String]].self) == ["p": ["q": "deep"]])
+        #expect(try object.required("o.p.q", as: String.self) == "deep")
+        #expect(try object.required("d.ot", as: String.self) == "literal")
+        #expect(try object.required("o", as: [String: Any].self).count == 1)
+        #expect(try object.required("l", as: [Any].self).count == 2)
+    }
+
+    @Test("RSP-4: a Bool is no number, a fraction no Int, an Int a Double only if exact; nothing is cut")
+    func mismatches() throws {
+        let object = try object()
+        func expect<T>(_ key: String, _ type: T.Type, _ found: String) {
+            let error = ResponseMapperError.mismatch(key: key, expected: String(describing: type), found: found)
+            #expect(throws: error) { try object.required(key, as: type) }
+            #expect(throws: error) { try object.optional(key, as: type) }
+        }
+        expect("t", Int.self, "Bool")
+        expect("t", Double.self, "Bool")
+        expect("one", Bool.self, "Int")
+        expect("zero", Bool.self, "Int")
+        expect("half", Int.self, "Double")
+        expect("big", Double.self, "Int")
+        expect("huge", Int.self, "Int")
+        expect("s", Int.self, "String")
+        expect("one", String.self, "Int")
+        expect("o", [Int].self, "object")
+        expect("l", String.self, "array")
+        expect("m", [Int].self, "array")
+        expect("o.p", String.self, "object")
+        #expect(throws: ResponseMapperError.mismatch(key: "n", expected: "Int", found: "null")) {
+            try object.required("n", as: Int.self)
+        }
+    }
+
+    @Test("RSP-4: a missing key is an error that names it, or nil where it is optional")
+    func missing() throws {
+        let object = try object()
+        for key in ["x", "o.x", "o.p.q.r", "s.x", ".", "o.", ""] {
+            #expect(throws: ResponseMapperError.missing(key: key)) { try object.required(key, as: String.self) }
+            #expect(try object.optional(key, as: String.self) == nil)
+        }
+        #expect(try object.optional("n", as: String.self) == nil)
+        #expect(try object.optional("s", as: String.self) == "x")
+        let inferred: String? = try object.optional("s")
+        #expect(inferred == "x")
+    }
+
+    @Test("RSP-4: objects made by hand read as those made from JSON")
+    func handMade() throws {
+        let object: [String: Any] = ["a": 1, "b": UInt8(2), "c": Float(0.1), "d": NSNumber(value: true), "e": true]
+        #expect(try object.required("a", as: Double.self) == 1)
+        #expect(try object.required("b", as: Int.self) == 2)
+        #expect(try object.required("c", as: Double.self) == 0.1)
+        #expect(try object.required("d", as: Bool.self))
+        #expect(throws: ResponseMapperError.self) { try object.required("d", as: Int.self) }
+        #expect(throws: ResponseMapperError.self) { try object.required("e", as: Int.self) }
+    }
+}
+
+@Suite("Views of a result")
+struct ReformedResultTests {
+    private let ada = Result<User, NetworkError>.success(User(id: 1, name: "Ada"))
+
+    private func initial(_ user: User) throws -> Character {
+        guard let first = user.name?.first else { throw ResponseMapperError.missing(key: "name") }
+        return first
+    }
+
+    @Test("RSP-5: several views are derived from one result; one that fails leaves the others alone")
+    func views() throws {
+        #expect(try ada.reformed { "\($0.id). \($0.name ?? "")" }.get() == "1. Ada")
+        #expect(try ada.reformed(initial).get() == "A")
+        let unnamed = Result<User, NetworkError>.success(User(id: 2))
+        #expect(try unnamed.reformed { $0.id }.get() == 2)
+        let error = #expect(throws: NetworkError.self) { try unnamed.reformed(initial).get() }
+        #expect(error?.code == .cannotParseResponse)
+        #expect(error?.message == #"no value for key "name""#)
+        #expect(error?.underlying as? ResponseMapperError == .missing(key: "name"))
+    }
+
+    @Test("RSP-5: a failure stays as it is, and no view is made")
+    func failures() {
+        let failed = Result<User, NetworkError>.failure(NetworkError(code: .timedOut, message: "m"))
+        let error = #expect(throws: NetworkError.self) {
+            try failed.reformed { _ in Issue.record("called") }.get()
+        }
+        #expect(error?.code == .timedOut)
+        #expect(error?.message == "m")
+        let refused = #expect(throws: NetworkError.self) {
+            try ada.reformed { _ in throw NetworkError(code: .refused) }.get()
+        }
+        #expect(refused?.code == .refused)
+    }
+}
