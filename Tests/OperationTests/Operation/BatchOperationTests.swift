@@ -52,8 +52,8 @@ struct BatchOperationTests {
         let succeeded = Locked(0)
         batch.success = { _ in succeeded.withLock { $0 += 1 } }
         await run(batch, on: host)
-        #expect(batch.error == nil && succeeded.withLock { $0 } == 1)
-        #expect(batch.progress.fractionCompleted == 1)
+        expect(batch.error == nil && succeeded.withLock { $0 } == 1)
+        expect(batch.progress.fractionCompleted, equals: 1)
     }
 
     @Test(
@@ -74,11 +74,11 @@ struct BatchOperationTests {
         batch.failure = { _, _ in listener.note("failure") }
         await run(batch, on: host)
         let events = listener.events.withLock { $0 }
-        #expect(Set(events.prefix(20)) == Set((0..<20).map { "child \($0)" }))
-        #expect(Array(events.dropFirst(20)) == ["succeeded", "closure true 20"])
-        #expect(listener.occupancy.most == 1)
-        #expect(batch.progress.totalUnitCount == 20 && batch.progress.completedUnitCount == 20)
-        #expect(batch.success == nil && batch.failure == nil)
+        expect(Set(events.prefix(20)), equals: Set((0..<20).map { "child \($0)" }))
+        expect(Array(events.dropFirst(20)), equals: ["succeeded", "closure true 20"])
+        expect(listener.occupancy.most, equals: 1)
+        expect(batch.progress.totalUnitCount == 20 && batch.progress.completedUnitCount == 20)
+        expect(batch.success == nil && batch.failure == nil)
     }
 
     @Test("OPQ-4: fail-fast cancels the others and names the child that failed", arguments: Host.allCases)
@@ -100,16 +100,16 @@ struct BatchOperationTests {
         } else {
             await run(batch, on: host)
         }
-        #expect(batch.error?.code == .timedOut && batch.error?.statusCode == 408)
-        #expect(batch.error?.message == "job 2, 'load': too slow")
-        #expect((batch.error?.underlying as? NetworkError)?.statusCode == 503)
-        #expect(batch.decisiveFailure?.error.message == "too slow")
-        #expect(batch.decisiveFailure?.index == 1 && batch.decisiveFailure?.operation === failing)
-        #expect(stuck.error?.code == .cancelled && stuck.isFinished)
-        #expect(batch.failures.map(\.index) == [0, 1, 2])
-        #expect(listener.events.withLock { $0.last } == "failed timedOut")
-        #expect(Set(listener.events.withLock { $0 }).count == 4)
-        #expect(batch.progress.fractionCompleted == 1)
+        expect(batch.error?.code == .timedOut && batch.error?.statusCode == 408)
+        expect(batch.error?.message, equals: "job 2, 'load': too slow")
+        expect((batch.error?.underlying as? NetworkError)?.statusCode, equals: 503)
+        expect(batch.decisiveFailure?.error.message, equals: "too slow")
+        expect(batch.decisiveFailure?.index == 1 && batch.decisiveFailure?.operation === failing)
+        expect(stuck.error?.code == .cancelled && stuck.isFinished)
+        expect(batch.failures.map(\.index), equals: [0, 1, 2])
+        expect(listener.events.withLock { $0.last }, equals: "failed timedOut")
+        expect(Set(listener.events.withLock { $0 }).count, equals: 4)
+        expect(batch.progress.fractionCompleted, equals: 1)
     }
 
     /// Counts how often it is cancelled.
@@ -131,7 +131,7 @@ struct BatchOperationTests {
         failing.addDependency(done)
         let batch = BatchOperation([done, failing])
         await run(batch, on: .networkQueue)
-        #expect(batch.error?.code == .refused && done.cancelCount.withLock { $0 } == 0)
+        expect(batch.error?.code == .refused && done.cancelCount.withLock { $0 } == 0)
     }
 
     @Test("OPQ-4: fail-fast names the child at the root, also when a child that depends on it is reported first")
@@ -149,12 +149,12 @@ struct BatchOperationTests {
         }
         let batch = BatchOperation([dependent, root])
         queue.addOperation(batch)
-        #expect(await eventually { root.error != nil })
+        await expect(eventually { root.error != nil })
         mayFail.open()
-        #expect(await eventually { batch.error != nil })
+        await expect(eventually { batch.error != nil })
         callbackQueue.resume()
         await batch.ended()
-        #expect(batch.error?.code == .refused && batch.decisiveFailure?.operation === root)
+        expect(batch.error?.code == .refused && batch.decisiveFailure?.operation === root)
     }
 
     @Test("OPQ-4: collect-all runs all, succeeds, and tells which failed", arguments: Host.allCases)
@@ -164,10 +164,10 @@ struct BatchOperationTests {
         }
         let batch = BatchOperation(jobs, policy: .collectAll)
         await run(batch, on: host)
-        #expect(batch.error == nil && batch.decisiveFailure == nil)
-        #expect(batch.failures.map(\.index) == [0, 3, 6, 9])
-        #expect(batch.failures.allSatisfy { $0.error.code == .timedOut && $0.operation === jobs[$0.index] })
-        #expect(jobs.allSatisfy { $0.executionCount == 1 })
+        expect(batch.error == nil && batch.decisiveFailure == nil)
+        expect(batch.failures.map(\.index), equals: [0, 3, 6, 9])
+        expect(batch.failures.allSatisfy { $0.error.code == .timedOut && $0.operation === jobs[$0.index] })
+        expect(jobs.allSatisfy { $0.executionCount == 1 })
     }
 
     @Test("OPQ-4: cancelling a child is its failure: collect-all goes on, fail-fast ends", arguments: Host.allCases)
@@ -178,9 +178,9 @@ struct BatchOperationTests {
             let batch = BatchOperation([victim, other], policy: policy)
             victim.cancel()
             await run(batch, on: host)
-            #expect(victim.executionCount == 0 && victim.isFinished && !batch.isCancelled)
-            #expect(batch.error?.code == (policy == .failFast ? .cancelled : nil))
-            #expect(other.isFinished)
+            expect(victim.executionCount == 0 && victim.isFinished && !batch.isCancelled)
+            expect(batch.error?.code, equals: (policy == .failFast ? .cancelled : nil))
+            expect(other.isFinished)
         }
     }
 
@@ -190,9 +190,9 @@ struct BatchOperationTests {
         let endings = Locked(0)
         for child in waiting.operations { child.completionBlock = { endings.withLock { $0 += 1 } } }
         waiting.cancel()
-        #expect(waiting.operations.allSatisfy { $0.isCancelled })
+        expect(waiting.operations.allSatisfy { $0.isCancelled })
         await run(waiting, on: host)
-        #expect(waiting.operations.allSatisfy { $0.isFinished })
+        expect(waiting.operations.allSatisfy { $0.isFinished })
 
         let started = Gate()
         let failures = Locked<[NetworkError.Code]>([])
@@ -200,16 +200,16 @@ struct BatchOperationTests {
         for child in running.operations { child.completionBlock = { endings.withLock { $0 += 1 } } }
         running.failure = { batch, error in
             failures.withLock { $0.append(error.code) }
-            #expect(batch.operations.allSatisfy { $0.isFinished })
+            expect(batch.operations.allSatisfy { $0.isFinished })
         }
         async let finished: Void = run(running, on: host)
         await started.opened()
         running.progress.cancel()
         running.cancel()
         await finished
-        #expect(running.isCancelled && failures.withLock { $0 } == [.cancelled])
-        #expect(await eventually { endings.withLock { $0 } == 8 })
-        #expect(await eventually { networkQueue.operationCount == 0 })
+        expect(running.isCancelled && failures.withLock { $0 } == [.cancelled])
+        await expect(eventually { endings.withLock { $0 } == 8 })
+        await expect(eventually { networkQueue.operationCount == 0 })
     }
 
     @Test("BEY-5: a batch on a suspended queue is cancelled promptly, its children too")
@@ -219,7 +219,7 @@ struct BatchOperationTests {
         networkQueue.addOperation(batch)
         batch.cancel()
         await batch.ended()
-        #expect(batch.operations.allSatisfy { $0.isFinished } && networkQueue.operationCount == 0)
+        expect(batch.operations.allSatisfy { $0.isFinished } && networkQueue.operationCount == 0)
     }
 
     @Test("OPQ-1: a failed dependency of the batch ends the children with its root cause", arguments: Host.allCases)
@@ -230,9 +230,9 @@ struct BatchOperationTests {
         batch.addDependency(first)
         networkQueue.addOperation(first)
         await run(batch, on: host)
-        #expect(batch.error?.code == .dependencyFailed && batch.error?.rootCause.code == .unauthorized)
-        #expect(child.error?.code == .dependencyFailed && child.error?.rootCause.code == .unauthorized)
-        #expect(child.executionCount == 0 && child.isFinished)
+        expect(batch.error?.code == .dependencyFailed && batch.error?.rootCause.code == .unauthorized)
+        expect(child.error?.code == .dependencyFailed && child.error?.rootCause.code == .unauthorized)
+        expect(child.executionCount == 0 && child.isFinished)
     }
 
     @Test("OPQ-4: a child may depend on a later one", arguments: Host.allCases)
@@ -247,7 +247,7 @@ struct BatchOperationTests {
         for index in 0..<3 { jobs[index].addDependency(jobs[index + 1]) }
         let batch = BatchOperation(jobs)
         await run(batch, on: host)
-        #expect(order.withLock { $0 } == [3, 2, 1, 0] && batch.error == nil)
+        expect(order.withLock { $0 } == [3, 2, 1, 0] && batch.error == nil)
     }
 
     @Test("BEY-7: a child that depends on its batch, or on an outer batch, ends with .cycle", arguments: Host.allCases)
@@ -257,15 +257,15 @@ struct BatchOperationTests {
         let outer = BatchOperation([inner])
         child.addDependency(outer)
         await run(outer, on: host)
-        #expect(child.error?.code == .cycle && inner.error?.code == .cycle && outer.error?.code == .cycle)
-        #expect(child.error?.dependencyPath == ["TestJob", "BatchOperation", "BatchOperation", "TestJob"])
+        expect(child.error?.code == .cycle && inner.error?.code == .cycle && outer.error?.code == .cycle)
+        expect(child.error?.dependencyPath, equals: ["TestJob", "BatchOperation", "BatchOperation", "TestJob"])
 
         let first = BatchOperation()
         let second = BatchOperation([first])
-        #expect(!first.addOperation(second))
+        expect(!first.addOperation(second))
         await second.ended()
-        #expect(second.error?.code == .cycle && first.isFinished)
-        #expect(second.error?.dependencyPath.count == 3)
+        expect(second.error?.code == .cycle && first.isFinished)
+        expect(second.error?.dependencyPath.count, equals: 3)
     }
 
     @Test(
@@ -277,21 +277,21 @@ struct BatchOperationTests {
             let late = TestJob()
             let hasAdded = Locked(false)
             func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int) {
-                if !hasAdded.exchange(true) { #expect((group as? BatchOperation)?.addOperation(late) == true) }
+                if !hasAdded.exchange(true) { expect((group as? BatchOperation)?.addOperation(late), equals: true) }
             }
         }
         let batch = BatchOperation()
         let adder = Adder()
         batch.delegate = adder
-        #expect(batch.addOperation(TestJob()))
+        expect(batch.addOperation(TestJob()))
         await run(batch, on: host)
-        #expect(adder.late.executionCount == 1 && batch.operations.count == 2)
-        #expect(batch.progress.totalUnitCount == 2 && batch.progress.completedUnitCount == 2)
+        expect(adder.late.executionCount == 1 && batch.operations.count == 2)
+        expect(batch.progress.totalUnitCount == 2 && batch.progress.completedUnitCount == 2)
         let refused = TestJob()
-        #expect(!batch.addOperation(refused))
+        expect(!batch.addOperation(refused))
         await refused.ended()
-        #expect(refused.error?.code == .refused && refused.executionCount == 0)
-        #expect(batch.progress.totalUnitCount == 2)
+        expect(refused.error?.code == .refused && refused.executionCount == 0)
+        expect(batch.progress.totalUnitCount, equals: 2)
     }
 
     @Test("OPQ-4: a child that is on a queue already is waited for there")
@@ -308,12 +308,12 @@ struct BatchOperationTests {
         await done.ended()
         let batch = BatchOperation([onNetworkQueue, onPlainQueue, done, done])
         networkQueue.addOperation(batch)
-        #expect(await eventually { batch.progress.completedUnitCount == 2 })
-        #expect(!batch.isFinished && onPlainQueue.executionCount == 0)
+        await expect(eventually { batch.progress.completedUnitCount == 2 })
+        expect(!batch.isFinished && onPlainQueue.executionCount == 0)
         plainQueue.isSuspended = false
         gate.open()
         await batch.ended()
-        #expect(batch.error == nil && onPlainQueue.executionCount == 1 && onNetworkQueue.executionCount == 1)
+        expect(batch.error == nil && onPlainQueue.executionCount == 1 && onNetworkQueue.executionCount == 1)
     }
 
     @Test("OPQ-4: batches in batches on one slot; the progress is a tree", arguments: Host.allCases)
@@ -323,9 +323,9 @@ struct BatchOperationTests {
         let shared = inner[0]
         outer.addOperation(BatchOperation([shared]))
         await run(outer, on: host)
-        #expect(outer.error == nil && inner.allSatisfy { $0.progress.completedUnitCount == 4 })
-        #expect(outer.progress.fractionCompleted == 1 && outer.progress.totalUnitCount == 6)
-        #expect(outer.progress.completedUnitCount == 6)
+        expect(outer.error == nil && inner.allSatisfy { $0.progress.completedUnitCount == 4 })
+        expect(outer.progress.fractionCompleted == 1 && outer.progress.totalUnitCount == 6)
+        expect(outer.progress.completedUnitCount, equals: 6)
     }
 
     @Test("OPQ-4, BEY-5: the end of a cancelled batch's running child lets no other begin", arguments: Host.allCases)
@@ -342,7 +342,7 @@ struct BatchOperationTests {
             batch.cancel()
             await batch.ended()
             for job in jobs { await job.ended() }
-            #expect(jobs[1...].allSatisfy { $0.executionCount == 0 && $0.error?.code == .cancelled })
+            expect(jobs[1...].allSatisfy { $0.executionCount == 0 && $0.error?.code == .cancelled })
         }
     }
 
@@ -358,7 +358,7 @@ struct BatchOperationTests {
             NetworkQueue(maxConcurrentOperationCount: 8).addOperation(batch)
         }
         await batch.ended()
-        #expect(batch.error == nil && occupancy.most <= 2)
+        expect(batch.error == nil && occupancy.most <= 2)
     }
 
     @Test("OPQ-4: a real batch of requests; each keeps its typed result")
@@ -376,8 +376,8 @@ struct BatchOperationTests {
         let queue = NetworkQueue()
         queue.addOperation(batch)
         await batch.ended()
-        #expect(try users.compactMap { try $0.result?.get().id } == [1, 2])
-        #expect(order.withLock { $0.sorted() } == ["Ada", "Grace", "batch"] && order.withLock { $0.last } == "batch")
+        try expect(users.compactMap { try $0.result?.get().id }, equals: [1, 2])
+        expect(order.withLock { $0.sorted() } == ["Ada", "Grace", "batch"] && order.withLock { $0.last } == "batch")
 
         let stalled = RequestOperation(Get(api: "stall"), service: service)
         let missing = RequestOperation(Get(api: "missing"), service: service)
@@ -386,8 +386,8 @@ struct BatchOperationTests {
         await server.waitForRequests(3)
         failing.addOperation(missing)
         await failing.ended()
-        #expect(failing.error?.statusCode == 404 && failing.error?.message?.hasPrefix("job 2") == true)
-        #expect(stalled.error?.code == .cancelled)
+        expect(failing.error?.statusCode == 404 && failing.error?.message?.hasPrefix("job 2") == true)
+        expect(stalled.error?.code, equals: .cancelled)
     }
 
     @Test("BEY-4: very many children")
@@ -397,12 +397,12 @@ struct BatchOperationTests {
         let batch = BatchOperation((0..<count).map { _ in TestJob { $0.finish() } })
         queue.addOperation(batch)
         await batch.ended()
-        #expect(batch.error == nil && batch.progress.completedUnitCount == Int64(count))
+        expect(batch.error == nil && batch.progress.completedUnitCount == Int64(count))
         let cancelled = BatchOperation((0..<count).map { _ in TestJob { $0.finish() } })
         queue.isSuspended = true
         queue.addOperation(cancelled)
         cancelled.cancel()
         await cancelled.ended()
-        #expect(queue.operationCount == 0 && cancelled.operations.allSatisfy { $0.isFinished })
+        expect(queue.operationCount == 0 && cancelled.operations.allSatisfy { $0.isFinished })
     }
 }

@@ -55,11 +55,11 @@ struct ChainOperationTests {
         plain.maxConcurrentOperationCount = 1
         if onPlainQueue { plain.addOperation(chain) } else { queue.addOperation(chain) }
         await chain.ended()
-        #expect(chain.error == nil)
-        #expect(server.requests(to: "/profile").first?.headers["Authorization"] == "Bearer Ada")
+        expect(chain.error == nil)
+        expect(server.requests(to: "/profile").first?.headers["Authorization"], equals: "Bearer Ada")
         let expected = ["own", "step 0", "then", "step 1", "true", "step 2", "succeeded", "closure"]
-        #expect(listener.events.withLock { $0 } == expected)
-        #expect(chain.progress.completedUnitCount == 3 && chain.progress.totalUnitCount == 3)
+        expect(listener.events.withLock { $0 }, equals: expected)
+        expect(chain.progress.completedUnitCount == 3 && chain.progress.totalUnitCount == 3)
     }
 
     @Test("OPQ-5: steps run one after the other, whatever the queue's limit")
@@ -74,7 +74,7 @@ struct ChainOperationTests {
         )
         wide.addOperation(chain)
         await chain.ended()
-        #expect(occupancy.most == 1 && order.withLock { $0 } == Array(0..<50))
+        expect(occupancy.most == 1 && order.withLock { $0 } == Array(0..<50))
     }
 
     @Test("OPQ-5: a failed step is named, and stops the rest, which ends too", arguments: [true, false])
@@ -93,17 +93,17 @@ struct ChainOperationTests {
         plain.maxConcurrentOperationCount = 1
         if onPlainQueue { plain.addOperation(chain) } else { queue.addOperation(chain) }
         await chain.ended()
-        #expect(chain.error?.code == .unauthorized && chain.error?.statusCode == 401)
-        #expect(chain.error?.message == "job 2, 'fetch': no")
-        #expect(chain.error?.underlying == nil && chain.decisiveFailure?.error.message == "no")
-        #expect(chain.decisiveFailure?.index == 1 && chain.decisiveFailure?.operation === steps[1])
+        expect(chain.error?.code == .unauthorized && chain.error?.statusCode == 401)
+        expect(chain.error?.message, equals: "job 2, 'fetch': no")
+        expect(chain.error?.underlying == nil && chain.decisiveFailure?.error.message == "no")
+        expect(chain.decisiveFailure?.index == 1 && chain.decisiveFailure?.operation === steps[1])
         for step in steps[2...] {
-            #expect(step.isFinished && step.executionCount == 0)
-            #expect(step.error?.code == .dependencyFailed && step.error?.rootCause.code == .unauthorized)
-            #expect(step.error?.message?.contains("fetch") == true)
+            expect(step.isFinished && step.executionCount == 0)
+            expect(step.error?.code == .dependencyFailed && step.error?.rootCause.code == .unauthorized)
+            expect(step.error?.message?.contains("fetch"), equals: true)
         }
-        #expect(thens.withLock { $0 } == 1)
-        #expect(listener.events.withLock { $0.last } == "failed unauthorized")
+        expect(thens.withLock { $0 }, equals: 1)
+        expect(listener.events.withLock { $0.last }, equals: "failed unauthorized")
     }
 
     @Test("OPQ-5: cancel is final: the remaining steps are cancelled, later ones refused, no callback is left")
@@ -115,16 +115,16 @@ struct ChainOperationTests {
         chain.failure = { _, error in failures.withLock { $0.append(error.code) } }
         chain.addOperation(TestJob()) { chain, _ in
             chain.cancel()
-            #expect(!chain.addOperation(added))
+            expect(!chain.addOperation(added))
         }
         for step in rest { chain.addOperation(step) { _, _ in Issue.record("called after the end") } }
         queue.addOperation(chain)
         await chain.ended()
         await added.ended()
-        #expect(chain.isCancelled && failures.withLock { $0 } == [.cancelled])
-        #expect(rest.allSatisfy { $0.executionCount == 0 && $0.isFinished && $0.error?.code == .cancelled })
-        #expect(added.error?.code == .refused && added.executionCount == 0)
-        #expect(queue.operationCount == 0)
+        expect(chain.isCancelled && failures.withLock { $0 } == [.cancelled])
+        expect(rest.allSatisfy { $0.executionCount == 0 && $0.isFinished && $0.error?.code == .cancelled })
+        expect(added.error?.code == .refused && added.executionCount == 0)
+        expect(queue.operationCount, equals: 0)
     }
 
     @Test("OPQ-5: a callback that was on its way when the chain was cancelled is not called")
@@ -148,7 +148,7 @@ struct ChainOperationTests {
         }
         mayEnd.open()
         await chain.ended()
-        #expect(chain.isCancelled && step.error == nil)
+        expect(chain.isCancelled && step.error == nil)
     }
 
     @Test("OPQ-5: an empty chain completes; a chain in a chain, and a chain in a batch")
@@ -164,8 +164,8 @@ struct ChainOperationTests {
         let batch = BatchOperation([chain])
         queue.addOperation(batch)
         await batch.ended()
-        #expect(order.withLock { $0 } == [0, 1, 2, 3] && batch.error == nil)
-        #expect(batch.progress.fractionCompleted == 1)
+        expect(order.withLock { $0 } == [0, 1, 2, 3] && batch.error == nil)
+        expect(batch.progress.fractionCompleted, equals: 1)
     }
 
     @Test("BEY-4: very many steps, run, already done, and cancelled, without deep recursion")
@@ -175,16 +175,16 @@ struct ChainOperationTests {
         let chain = ChainOperation(steps)
         queue.addOperation(chain)
         await chain.ended()
-        #expect(chain.error == nil && steps.allSatisfy { $0.executionCount == 1 })
+        expect(chain.error == nil && steps.allSatisfy { $0.executionCount == 1 })
         let again = ChainOperation(steps)
         queue.addOperation(again)
         await again.ended()
-        #expect(again.error == nil && again.progress.completedUnitCount == count)
+        expect(again.error == nil && again.progress.completedUnitCount == count)
         let stopped = ChainOperation([TestJob { $0.finish(NetworkError(code: .refused)) }])
         for _ in 0..<count { stopped.addOperation(TestJob()) }
         queue.addOperation(stopped)
         await stopped.ended()
-        #expect(stopped.failures.count == count + 1 && queue.operationCount == 0)
+        expect(stopped.failures.count == count + 1 && queue.operationCount == 0)
     }
 
     @Test("OPQ-5: nothing keeps a chain or its steps alive afterwards, closures that hold them included")
@@ -205,7 +205,7 @@ struct ChainOperationTests {
                 queue.addOperation(strong)
                 await strong.ended()
             }
-            #expect(await eventually { chain == nil && step == nil })
+            await expect(eventually { chain == nil && step == nil })
         }
     }
 }

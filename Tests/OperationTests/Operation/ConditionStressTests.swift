@@ -65,13 +65,13 @@ struct ConditionStressTests {
         for job in jobs { queue.addOperation(job) }
         await disturbance
         for job in jobs { await job.ended() }
-        #expect(unmet.withLock { $0 } == 0, "seed \(seed)")
-        #expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
-        #expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
+        expect(unmet.withLock { $0 }, equals: 0, "seed \(seed)")
+        expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
+        expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
         // A condition may still be running after its operation was cancelled.
-        #expect(await eventually { jobs.allSatisfy { $0.pendingCondition == nil } }, "seed \(seed)")
-        #expect(await eventually { queue.operationCount == 0 && occupancy.now == 0 }, "seed \(seed)")
+        await expect(eventually { jobs.allSatisfy { $0.pendingCondition == nil } }, "seed \(seed)")
+        await expect(eventually { queue.operationCount == 0 && occupancy.now == 0 }, "seed \(seed)")
         // A job that was finished by hand returns its slot before its work is done.
-        #expect(occupancy.most <= limit + victims.count + byHand.count, "seed \(seed)")
+        expect(occupancy.most <= limit + victims.count + byHand.count, "seed \(seed)")
     }
 }

@@ -88,15 +88,15 @@ struct FinishedTests {
     func success(kind: Kind) async throws {
         let operation = job(kind)
         let tasks = (0..<3).map { _ in wait(for: operation) }
-        #expect(await eventually { operation.waiterCount == 3 })
+        await expect(eventually { operation.waiterCount == 3 })
         queue.addOperation(operation)
         gate.open()
-        for task in tasks { #expect(await task.value == nil) }
-        #expect(operation.isFinished)
+        for task in tasks { await expect(task.value == nil) }
+        expect(operation.isFinished)
         try await operation.finished()
         let late = wait(for: operation)
         late.cancel()
-        #expect(await late.value == nil && !operation.isCancelled)
+        await expect(late.value == nil && !operation.isCancelled)
     }
 
     @Test("BEY-3, OPQ-2: it throws the error of a cancellation of the job", arguments: Kind.allCases)
@@ -104,11 +104,11 @@ struct FinishedTests {
         let operation = job(kind)
         queue.addOperation(operation)
         let task = wait(for: operation)
-        #expect(await eventually { operation.waiterCount == 1 })
+        await expect(eventually { operation.waiterCount == 1 })
         operation.cancel()
         // A block cannot be stopped.
         gate.open()
-        #expect(await task.value?.code == .cancelled)
+        await expect(task.value?.code, equals: .cancelled)
     }
 
     @Test("BEY-3: the last task that waits takes the job with it, the others do not", arguments: Kind.allCases)
@@ -116,28 +116,28 @@ struct FinishedTests {
         let operation = job(kind)
         queue.addOperation(operation)
         let tasks = (0..<3).map { _ in wait(for: operation) }
-        #expect(await eventually { operation.waiterCount == 3 })
+        await expect(eventually { operation.waiterCount == 3 })
         for task in tasks.dropLast() {
             task.cancel()
-            #expect(await task.value?.code == .cancelled)
-            #expect(!operation.isCancelled)
+            await expect(task.value?.code, equals: .cancelled)
+            expect(!operation.isCancelled)
         }
         tasks[2].cancel()
-        #expect(await tasks[2].value?.code == .cancelled)
-        #expect(operation.isCancelled)
+        await expect(tasks[2].value?.code, equals: .cancelled)
+        expect(operation.isCancelled)
         gate.open()
         let queue = queue
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test("BEY-3, OPQ-2: a cancelled task ends at once when the job is on no queue", arguments: Kind.allCases)
     func noQueue(kind: Kind) async {
         let operation = job(kind)
         let task = wait(for: operation)
-        #expect(await eventually { operation.waiterCount == 1 })
+        await expect(eventually { operation.waiterCount == 1 })
         task.cancel()
-        #expect(await task.value?.code == .cancelled)
-        #expect(operation.isCancelled && !operation.isFinished)
+        await expect(task.value?.code, equals: .cancelled)
+        expect(operation.isCancelled && !operation.isFinished)
     }
 
     @Test("BEY-3: tasks that wait for the value and for the end count together")
@@ -146,12 +146,12 @@ struct FinishedTests {
         queue.addOperation(operation)
         let end = wait(for: operation)
         let value = Task { try await operation.value.text() }
-        #expect(await eventually { operation.waiterCount == 2 })
+        await expect(eventually { operation.waiterCount == 2 })
         end.cancel()
-        #expect(await end.value?.code == .cancelled)
-        #expect(!operation.isCancelled)
+        await expect(end.value?.code, equals: .cancelled)
+        expect(!operation.isCancelled)
         gate.open()
-        #expect(try await value.value == "ok")
+        try await expect(value.value, equals: "ok")
     }
 
     @Test("CBK-1, OPQ-4: a batch throws its child's error, or collects the failures, after its callbacks")
@@ -165,9 +165,9 @@ struct FinishedTests {
             batch.failure = { _, error in calls.withLock { $0.append("\(error.statusCode ?? 0)") } }
             queue.addOperation(batch)
             let error = await wait(for: batch).value
-            #expect(error?.statusCode == (policy == .failFast ? 404 : nil))
+            expect(error?.statusCode, equals: (policy == .failFast ? 404 : nil))
         }
-        #expect(calls.withLock { $0 } == ["child", "404", "child", "1 missing"])
+        expect(calls.withLock { $0 }, equals: ["child", "404", "child", "1 missing"])
     }
 
     @Test("CBK-1, OPQ-5: a chain throws the error of the step that failed, after the steps that it was given meanwhile")
@@ -178,8 +178,8 @@ struct FinishedTests {
             chain.addOperation(RequestOperation(Get(api: "missing"), service: service))
         }
         queue.addOperation(chain)
-        #expect(await wait(for: chain).value?.statusCode == 404)
-        #expect(chain.operations.count == 2 && chain.decisiveFailure?.index == 1)
+        await expect(wait(for: chain).value?.statusCode, equals: 404)
+        expect(chain.operations.count == 2 && chain.decisiveFailure?.index == 1)
     }
 
     @Test("CBK-1, BEY-16: an operation in the older style throws the error of its call")
@@ -188,6 +188,6 @@ struct FinishedTests {
         let operation = Save(gate, service: service)
         queue.addOperation(operation)
         gate.open()
-        #expect(await wait(for: operation).value?.statusCode == 404)
+        await expect(wait(for: operation).value?.statusCode, equals: 404)
     }
 }

@@ -41,9 +41,9 @@ struct GroupCycleTests {
         await between.ended()
         // The last of several operations added together closes the cycle.
         let error = isGroupFirst && !isPlain ? child.error?.rootCause : child.error
-        #expect(error?.code == .cycle || between.isCancelled)
+        expect(error?.code == .cycle || between.isCancelled)
         if child.error?.code == .cycle {
-            #expect(child.error?.dependencyPath == ["child", "between", "group", "child"])
+            expect(child.error?.dependencyPath, equals: ["child", "between", "group", "child"])
         }
     }
 
@@ -56,13 +56,13 @@ struct GroupCycleTests {
         let batch = named(BatchOperation([held, child], policy: .collectAll))
         between.addDependency(batch)
         queue.addOperations([batch, between], waitUntilFinished: false)
-        #expect(await eventually { child.isTaken })
+        await expect(eventually { child.isTaken })
         child.addDependency(between)
-        #expect(child.error?.code == .cycle)
-        #expect(child.error?.dependencyPath == ["child", "between", "group", "child"])
+        expect(child.error?.code, equals: .cycle)
+        expect(child.error?.dependencyPath, equals: ["child", "between", "group", "child"])
         gate.open()
         await between.ended()
-        #expect(batch.error == nil && between.error == nil)
+        expect(batch.error == nil && between.error == nil)
     }
 
     @Test("BEY-7: a child of a group in a group that waits for the outer one")
@@ -74,8 +74,8 @@ struct GroupCycleTests {
         between.addDependency(outer)
         queue.addOperations([between, outer], waitUntilFinished: false)
         await between.ended()
-        #expect(child.error?.dependencyPath == ["child", "between", "outer", "inner", "child"])
-        #expect(outer.error == nil)
+        expect(child.error?.dependencyPath, equals: ["child", "between", "outer", "inner", "child"])
+        expect(outer.error == nil)
     }
 
     @Test("BEY-7: a child on another queue that waits for its batch", arguments: [true, false])
@@ -91,8 +91,8 @@ struct GroupCycleTests {
         queue.isSuspended = false
         await batch.ended()
         await between.ended()
-        #expect(child.error?.code == .cycle)
-        #expect(child.error?.dependencyPath == ["child", "between", "group", "child"])
+        expect(child.error?.code, equals: .cycle)
+        expect(child.error?.dependencyPath, equals: ["child", "between", "group", "child"])
     }
 
     @Test("BEY-7: a job that the group waits for, and that waits for a child of it", arguments: Order.allCases)
@@ -112,8 +112,8 @@ struct GroupCycleTests {
             case .groupLast: batch
             case .late: child
             }
-        #expect(closing.error?.code == .cycle)
-        #expect(Set(closing.error?.dependencyPath ?? []) == ["child", "group", "before"])
+        expect(closing.error?.code, equals: .cycle)
+        expect(Set(closing.error?.dependencyPath ?? []), equals: ["child", "group", "before"])
     }
 
     @Test("BEY-7: a step that depends on a later step, also by way of another job", arguments: [true, false])
@@ -130,9 +130,9 @@ struct GroupCycleTests {
         let chain = named(ChainOperation(steps))
         queue.addOperation(chain)
         await chain.ended()
-        #expect(chain.error?.code == .cycle)
+        expect(chain.error?.code, equals: .cycle)
         let path = isDirect ? ["first", "third", "first"] : ["first", "between", "third", "first"]
-        #expect(steps[0].error?.dependencyPath == path)
+        expect(steps[0].error?.dependencyPath, equals: path)
         for step in steps { await step.ended() }
     }
 
@@ -144,15 +144,15 @@ struct GroupCycleTests {
         between.addDependency(steps[1])
         let chain = named(ChainOperation(steps))
         queue.addOperation(chain)
-        #expect(await eventually { steps[0].isTaken })
+        await expect(eventually { steps[0].isTaken })
         queue.addOperation(between)
         await chain.ended()
         await between.ended()
         await steps[0].ended()
         // The last of the two to search sees the cycle.
         let closing = [between, steps[0]].filter { $0.error?.code == .cycle }
-        #expect(closing.count >= 1 && between.error?.rootCause.code == .cycle)
-        #expect(closing.allSatisfy { Set($0.error?.dependencyPath ?? []) == ["between", "second", "first"] })
+        expect(closing.count >= 1 && between.error?.rootCause.code == .cycle)
+        expect(closing.allSatisfy { Set($0.error?.dependencyPath ?? []) == ["between", "second", "first"] })
     }
 
     @Test("BEY-7: steps that depend on earlier steps, and children on each other, are no cycle")
@@ -169,7 +169,7 @@ struct GroupCycleTests {
         after.addDependency(children[0])
         queue.addOperations([after, chain], waitUntilFinished: false)
         await after.ended()
-        #expect(after.error == nil && chain.error == nil)
+        expect(after.error == nil && chain.error == nil)
     }
 
     @Test("BEY-7: operations that are prerequisites of each other: at least one ends with .cycle")
@@ -181,8 +181,8 @@ struct GroupCycleTests {
         queue.addOperations(two, waitUntilFinished: false)
         for job in two { await job.ended() }
         let circles = two.compactMap { $0.error?.code == .cycle ? $0.error?.dependencyPath : nil }
-        #expect(!circles.isEmpty)
-        #expect(circles.allSatisfy { $0.count == 3 && $0.first == $0.last && Set($0) == ["one", "other"] })
+        expect(!circles.isEmpty)
+        expect(circles.allSatisfy { $0.count == 3 && $0.first == $0.last && Set($0) == ["one", "other"] })
     }
 
     @Test("BEY-7: a prerequisite that comes to wait for its operation")
@@ -195,12 +195,12 @@ struct GroupCycleTests {
         other.addOperation(signIn)
         queue.addOperation(job)
         // The watch begins after the condition has searched for a cycle; before that, both would find this one.
-        #expect(await eventually { signIn.core.withLock { !$0.finishActions.isEmpty } })
+        await expect(eventually { signIn.core.withLock { !$0.finishActions.isEmpty } })
         signIn.addDependency(job)
         await signIn.ended()
         await job.ended()
-        #expect(signIn.error?.dependencyPath == ["sign in", "job", "sign in"])
-        #expect(job.error == nil && job.executionCount == 1)
+        expect(signIn.error?.dependencyPath, equals: ["sign in", "job", "sign in"])
+        expect(job.error == nil && job.executionCount == 1)
     }
 
     @Test("BEY-7: a cycle over two queues that a plain operation closes")
@@ -214,7 +214,7 @@ struct GroupCycleTests {
         other.addOperation(plain)
         await job.ended()
         await plain.ended()
-        #expect(plain.isCancelled && job.error == nil)
+        expect(plain.isCancelled && job.error == nil)
     }
 
     // MARK: - Barriers
@@ -239,8 +239,8 @@ struct GroupCycleTests {
         queue.isSuspended = false
         await job.ended()
         await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
-        #expect(job.error == nil && part.executionCount == 1)
-        #expect(order.withLock { $0 } == ["after"])
+        expect(job.error == nil && part.executionCount == 1)
+        expect(order.withLock { $0 }, equals: ["after"])
     }
 
     @Test(
@@ -254,7 +254,7 @@ struct GroupCycleTests {
         part.addDependency(later, policy: .allowFailure)
         let job = holder(of: part, isBatch: isBatch)
         queue.addOperation(job)
-        if isAddedLate { #expect(await eventually { part.isTaken }) }
+        if isAddedLate { await expect(eventually { part.isTaken }) }
         queue.addBarrierBlock {}
         queue.addOperation(later)
         queue.isSuspended = false
@@ -265,8 +265,8 @@ struct GroupCycleTests {
         let closing = isAddedLate ? [later, part] : isBatch ? [part] : [job]
         let cycle = closing.compactMap(\.error).first { $0.code == .cycle }
         let path = Set(cycle?.dependencyPath ?? [])
-        #expect(cycle != nil)
-        #expect(path.isSuperset(of: isAddedLate ? ["part", "later"] : ["part", "later", "group"]))
+        expect(cycle != nil)
+        expect(path.isSuperset(of: isAddedLate ? ["part", "later"] : ["part", "later", "group"]))
         await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
     }
 
@@ -286,7 +286,7 @@ struct GroupCycleTests {
         for (job, other) in zip(many.dropFirst(), many) { job.addDependency(other) }
         queue.isSuspended = false
         await many[many.count - 1].ended()
-        #expect(many.allSatisfy { $0.error == nil })
+        expect(many.allSatisfy { $0.error == nil })
     }
 
     @Test("BEY-4: thousands of children in a row cost the same each", arguments: [false, true])
@@ -299,7 +299,7 @@ struct GroupCycleTests {
         queue.addOperations([batch, after], waitUntilFinished: false)
         await batch.ended()
         await after.ended()
-        #expect(batch.error == nil && after.error == nil)
+        expect(batch.error == nil && after.error == nil)
     }
 
     // MARK: - At random
@@ -338,7 +338,7 @@ struct GroupCycleTests {
             queues[Int.random(in: 0...1, using: &random)].addOperation(operation)
         }
         for operation in operations { await operation.ended() }
-        if isAcyclic { #expect(operations.allSatisfy { $0.error == nil }, "seed \(seed)") }
-        #expect(await eventually { queues.allSatisfy { $0.operationCount == 0 } }, "seed \(seed)")
+        if isAcyclic { expect(operations.allSatisfy { $0.error == nil }, "seed \(seed)") }
+        await expect(eventually { queues.allSatisfy { $0.operationCount == 0 } }, "seed \(seed)")
     }
 }

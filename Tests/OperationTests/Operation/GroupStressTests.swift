@@ -145,17 +145,17 @@ struct GroupStressTests {
             await disturbance
             for tree in trees { await tree.last?.ended() }
             // A root finishes after all its descendants.
-            #expect(all.allSatisfy { $0.isFinished }, "seed \(seed)")
-            #expect(await eventually { completions.withLock { $0 } >= all.count }, "seed \(seed)")
-            #expect(completions.withLock { $0 } == all.count, "seed \(seed)")
+            expect(all.allSatisfy { $0.isFinished }, "seed \(seed)")
+            await expect(eventually { completions.withLock { $0 } >= all.count }, "seed \(seed)")
+            expect(completions.withLock { $0 }, equals: all.count, "seed \(seed)")
             let groups = all.filter { $0 is GroupOperation }
-            #expect(groups.count > 20, "seed \(seed)")
+            expect(groups.count > 20, "seed \(seed)")
             let endings = book.endings.withLock { $0 }
-            #expect(groups.allSatisfy { endings[ObjectIdentifier($0)] == 1 }, "seed \(seed)")
-            #expect(book.wrong.withLock { $0 } == [], "seed \(seed)")
-            #expect(await eventually { queue.operationCount == 0 }, "seed \(seed)")
+            expect(groups.allSatisfy { endings[ObjectIdentifier($0)] == 1 }, "seed \(seed)")
+            expect(book.wrong.withLock { $0 }, equals: [], "seed \(seed)")
+            await expect(eventually { queue.operationCount == 0 }, "seed \(seed)")
         }
-        #expect(await eventually { book.alive.withLock { $0 } == 0 }, "seed \(seed)")
+        await expect(eventually { book.alive.withLock { $0 } == 0 }, "seed \(seed)")
     }
 
     @Sendable

@@ -24,9 +24,9 @@ struct NetworkOperationTests {
         queue.addOperation(job)
         await job.ended()
         await done.opened()
-        #expect(job.error?.code == .timedOut)
-        #expect(job.isFinished && !job.isExecuting && !job.isCancelled)
-        #expect(completions.withLock { $0 } == 1)
+        expect(job.error?.code, equals: .timedOut)
+        expect(job.isFinished && !job.isExecuting && !job.isCancelled)
+        expect(completions.withLock { $0 }, equals: 1)
     }
 
     @Test("OPQ-1: waits for its dependencies, plain ones too, and plain operations wait for it")
@@ -47,13 +47,13 @@ struct NetworkOperationTests {
         let leftAtItsEnd = Locked<Int?>(nil)
         second.asNetworkOperation.whenFinished { leftAtItsEnd.withLock { $0 = second.dependencies.count } }
         for operation in [last, second, plain, first] { queue.addOperation(operation) }
-        #expect(second.dependencies.count == 2)
+        expect(second.dependencies.count, equals: 2)
         gate.open()
         await last.ended()
-        #expect(order.withLock { $0 } == ["plain", "second", "last"])
-        #expect(second.dependencies.isEmpty)
-        #expect(await eventually { leftAtItsEnd.withLock { $0 } != nil })
-        #expect(leftAtItsEnd.withLock { $0 } == 0, "one that has finished has let go of them")
+        expect(order.withLock { $0 }, equals: ["plain", "second", "last"])
+        expect(second.dependencies.isEmpty)
+        await expect(eventually { leftAtItsEnd.withLock { $0 } != nil })
+        expect(leftAtItsEnd.withLock { $0 }, equals: 0, "one that has finished has let go of them")
     }
 
     @Test("OPQ-2: cancelled before its start it never executes, finishes, and releases its dependents")
@@ -66,14 +66,14 @@ struct NetworkOperationTests {
         lenient.addDependency(job, policy: .allowFailure)
         for operation in [job, strict, lenient] { queue.addOperation(operation) }
         job.cancel()
-        #expect(job.error?.code == .cancelled && job.isCancelled)
+        expect(job.error?.code == .cancelled && job.isCancelled)
         queue.isSuspended = false
         await strict.ended()
         await lenient.ended()
-        #expect(job.executionCount == 0 && strict.executionCount == 0 && lenient.executionCount == 1)
-        #expect(strict.error?.code == .dependencyFailed)
-        #expect(strict.error?.rootCause.code == .cancelled)
-        #expect(lenient.error == nil)
+        expect(job.executionCount == 0 && strict.executionCount == 0 && lenient.executionCount == 1)
+        expect(strict.error?.code, equals: .dependencyFailed)
+        expect(strict.error?.rootCause.code, equals: .cancelled)
+        expect(lenient.error == nil)
     }
 
     @Test("OPQ-2: cancelled while it executes, it ends at once, and a later finish is ignored")
@@ -85,9 +85,9 @@ struct NetworkOperationTests {
         job.cancel()
         // Its execute() may not have returned.
         await job.ended()
-        #expect(job.error?.code == .cancelled)
+        expect(job.error?.code, equals: .cancelled)
         job.finish()
-        #expect(job.error?.code == .cancelled)
+        expect(job.error?.code, equals: .cancelled)
     }
 
     @Test("OPQ-2: finished before the queue starts it, it ends at the start and does not execute")
@@ -96,10 +96,10 @@ struct NetworkOperationTests {
         let job = TestJob()
         queue.addOperation(job)
         job.finish(NetworkError(code: .refused))
-        #expect(!job.isFinished && job.error?.code == .refused)
+        expect(!job.isFinished && job.error?.code == .refused)
         queue.isSuspended = false
         await job.ended()
-        #expect(job.executionCount == 0)
+        expect(job.executionCount, equals: 0)
     }
 
     @Test("BEY-1: a failed dependency is told with its root cause, through any number of steps")
@@ -115,12 +115,12 @@ struct NetworkOperationTests {
         for job in jobs { queue.addOperation(job) }
         let last = try #require(jobs.last)
         await last.ended()
-        #expect(last.error?.code == .dependencyFailed)
-        #expect(last.error?.rootCause.code == .unauthorized)
+        expect(last.error?.code, equals: .dependencyFailed)
+        expect(last.error?.rootCause.code, equals: .unauthorized)
         for job in jobs.dropFirst() {
-            #expect(job.error?.message == "'sign in': The server wants other credentials")
+            expect(job.error?.message, equals: "'sign in': The server wants other credentials")
         }
-        #expect(jobs.dropFirst().allSatisfy { $0.executionCount == 0 })
+        expect(jobs.dropFirst().allSatisfy { $0.executionCount == 0 })
     }
 
     private final class Refusal: Error {}
@@ -141,16 +141,16 @@ struct NetworkOperationTests {
             [first, second, third].forEach(queue.addOperation)
             await third.ended()
             texts.append(try #require(third.error).localizedDescription)
-            #expect(second.error?.localizedDescription == texts.last)
+            expect(second.error?.localizedDescription, equals: texts.last)
         }
         let start = "A job that this one waits for did not succeed: "
-        #expect(texts[0].hasPrefix(start + "'step token="))
-        #expect(texts[0].hasSuffix("sent: OperationTests.NetworkOperationTests.Refusal."), "\(texts)")
-        #expect(!texts[0].contains("abcdef"))
-        #expect(texts[1] == start + "Cancelled.")
-        #expect(texts[2] == start + "The server took too long: job 1.")
-        #expect(texts[3].hasPrefix(start + "The request cannot be sent: "))
-        #expect(texts.allSatisfy { !$0.contains("0x") && !$0.contains("$") && !$0.contains("Operation<") }, "\(texts)")
+        expect(texts[0].hasPrefix(start + "'step token="))
+        expect(texts[0].hasSuffix("sent: OperationTests.NetworkOperationTests.Refusal."), "\(texts)")
+        expect(!texts[0].contains("abcdef"))
+        expect(texts[1], equals: start + "Cancelled.")
+        expect(texts[2], equals: start + "The server took too long: job 1.")
+        expect(texts[3].hasPrefix(start + "The request cannot be sent: "))
+        expect(texts.allSatisfy { !$0.contains("0x") && !$0.contains("$") && !$0.contains("Operation<") }, "\(texts)")
     }
 
     @Test("BEY-7: an operation that depends on itself ends with .cycle")
@@ -159,7 +159,7 @@ struct NetworkOperationTests {
         job.addDependency(job)
         queue.addOperation(job)
         await job.ended()
-        #expect(job.error?.code == .cycle && job.executionCount == 0)
+        expect(job.error?.code == .cycle && job.executionCount == 0)
     }
 
     @Test("OPQ-2: an operation without work is an error that says so")
@@ -170,7 +170,7 @@ struct NetworkOperationTests {
         queue.addOperation(service)
         await job.ended()
         await service.ended()
-        #expect(job.error?.code == .invalidRequest && service.error?.code == .invalidRequest)
+        expect(job.error?.code == .invalidRequest && service.error?.code == .invalidRequest)
     }
 
     @Test("BEY-1: afterwards nothing keeps an operation alive, its completion block included")
@@ -189,7 +189,7 @@ struct NetworkOperationTests {
             await done.opened()
         }
         // The queue's own thread releases it a little later.
-        #expect(await eventually { released == nil })
+        await expect(eventually { released == nil })
     }
 
     @Test("OPQ-1, OPQ-2: random dependencies, cancels and double endings", arguments: [1, 4, -1], 0..<4)
@@ -224,9 +224,9 @@ struct NetworkOperationTests {
         for operation in order { queue.addOperation(operation) }
         await cancelling
         for operation in operations { await operation.ended() }
-        #expect(await eventually { completions.withLock { $0 } >= operations.count }, "seed \(seed)")
-        #expect(tooEarly.withLock { $0 } == 0, "seed \(seed)")
-        #expect(completions.withLock { $0 } == operations.count, "seed \(seed)")
-        #expect(operations.allSatisfy { ($0 as? TestJob)?.executionCount ?? 0 <= 1 }, "seed \(seed)")
+        await expect(eventually { completions.withLock { $0 } >= operations.count }, "seed \(seed)")
+        expect(tooEarly.withLock { $0 }, equals: 0, "seed \(seed)")
+        expect(completions.withLock { $0 }, equals: operations.count, "seed \(seed)")
+        expect(operations.allSatisfy { ($0 as? TestJob)?.executionCount ?? 0 <= 1 }, "seed \(seed)")
     }
 }

@@ -41,10 +41,10 @@ struct NginxUploadTests {
         let upload = UploadOperation(Put(api: name), from: body, service: EasyNetworkService(host))
         NetworkQueue(name: "uploads").addOperation(upload)
         await upload.ended()
-        #expect(upload.error == nil)
-        #expect(upload.progress.completedUnitCount == Int64(Self.bytes.count))
-        #expect(upload.progress.isFinished)
-        #expect(await client.outcome(listener, "/files/\(name)").body == Self.bytes)
+        expect(upload.error == nil)
+        expect(upload.progress.completedUnitCount, equals: Int64(Self.bytes.count))
+        expect(upload.progress.isFinished)
+        await expect(client.outcome(listener, "/files/\(name)").body, equals: Self.bytes)
     }
 }
 #endif

@@ -76,7 +76,7 @@ struct OlderStyleTests {
         await operation.ended()
         await dependent.ended()
         await completed.opened()
-        #expect(dependent.executionCount == 1)
+        expect(dependent.executionCount, equals: 1)
         return completions.withLock { $0 }
     }
 
@@ -89,10 +89,10 @@ struct OlderStyleTests {
         ]
         for (api, outcome, code) in fates {
             let operation = SignInOperation(api, service)
-            #expect(await run(operation, on: kind) == 1)
-            #expect(operation.outcomes.withLock { $0 } == [outcome])
-            #expect(operation.error?.code == code)
-            if api == "missing" { #expect(operation.error?.localizedDescription.contains("no such user") == true) }
+            await expect(run(operation, on: kind), equals: 1)
+            expect(operation.outcomes.withLock { $0 }, equals: [outcome])
+            expect(operation.error?.code, equals: code)
+            if api == "missing" { expect(operation.error?.localizedDescription.contains("no such user"), equals: true) }
         }
     }
 
@@ -100,20 +100,20 @@ struct OlderStyleTests {
     func refused(kind: QueueKind) async {
         server.stop()
         let operation = SignInOperation("ok", service)
-        #expect(await run(operation, on: kind) == 1)
-        #expect(operation.error?.code == .cannotConnect)
+        await expect(run(operation, on: kind), equals: 1)
+        expect(operation.error?.code, equals: .cannotConnect)
     }
 
     @Test("OPQ-2: cancelled before its start it sends nothing", arguments: QueueKind.allCases)
     func cancelledBeforeStart(kind: QueueKind) async {
         let operation = SignInOperation("ok", service)
         operation.cancel()
-        #expect(await run(operation, on: kind) == 1)
-        #expect(operation.error?.code == .cancelled)
+        await expect(run(operation, on: kind), equals: 1)
+        expect(operation.error?.code, equals: .cancelled)
         // The call in start() is refused, which its closure learns after the operation has ended.
         while operation.outcomes.withLock({ $0.isEmpty }) { await Task.yield() }
-        #expect(operation.outcomes.withLock { $0 } == ["cancelled"])
-        #expect(server.requests.isEmpty)
+        expect(operation.outcomes.withLock { $0 }, equals: ["cancelled"])
+        expect(server.requests.isEmpty)
     }
 
     @Test("OPQ-2: cancelled in flight it finishes once", arguments: QueueKind.allCases)
@@ -123,9 +123,9 @@ struct OlderStyleTests {
             await server.waitForRequests(1)
             operation.cancel()
         }
-        #expect(completions == 1)
-        #expect(operation.error?.code == .cancelled)
-        #expect(await server.waitForConnections(0))
+        expect(completions, equals: 1)
+        expect(operation.error?.code, equals: .cancelled)
+        await expect(server.waitForConnections(0))
     }
 
     @Test("OPQ-2: after a failed dependency it sends nothing", arguments: QueueKind.allCases)
@@ -134,10 +134,10 @@ struct OlderStyleTests {
         let operation = SignInOperation("ok", service)
         operation.addDependency(failing)
         NetworkQueue().addOperation(failing)
-        #expect(await run(operation, on: kind) == 1)
-        #expect(operation.error?.code == .dependencyFailed && operation.error?.rootCause.code == .refused)
-        #expect(await eventually { operation.outcomes.withLock { $0 } == ["dependencyFailed"] })
-        #expect(server.requests.isEmpty)
+        await expect(run(operation, on: kind), equals: 1)
+        expect(operation.error?.code == .dependencyFailed && operation.error?.rootCause.code == .refused)
+        await expect(eventually { operation.outcomes.withLock { $0 } == ["dependencyFailed"] })
+        expect(server.requests.isEmpty)
     }
 }
 
@@ -233,14 +233,14 @@ extension OlderStyleTests {
             dependent.addDependency(signIn)
             NetworkQueue().addOperations([signIn, dependent], waitUntilFinished: false)
             await dependent.ended()
-            #expect(signIn.error?.code == code && dependent.executionCount == (code == nil ? 1 : 0))
-            #expect(signIn.error?.statusCode == (code == .unacceptableStatus ? 403 : nil))
+            expect(signIn.error?.code == code && dependent.executionCount == (code == nil ? 1 : 0))
+            expect(signIn.error?.statusCode, equals: (code == .unacceptableStatus ? 403 : nil))
         }
         let domain = NetworkError.errorDomain
-        #expect(outcomes.withLock { $0 } == ["ada", "\(domain) 200", "\(domain) 202"])
+        expect(outcomes.withLock { $0 }, equals: ["ada", "\(domain) 200", "\(domain) 202"])
         let sent = try #require(server.requests.first)
-        #expect(sent.json() as? [String: String] == ["username": "ada", "password": "p"])
-        #expect(sent.headers["Content-Type"] == "application/json")
+        expect(sent.json() as? [String: String], equals: ["username": "ada", "password": "p"])
+        expect(sent.headers["Content-Type"], equals: "application/json")
     }
 
     @Test("BEY-16: a foreign NSError fails the operation and is kept; a bridged one has its text")
@@ -248,10 +248,13 @@ extension OlderStyleTests {
         let own = NSError(domain: "app", code: 7, userInfo: [NSLocalizedDescriptionKey: "not today"])
         let operation = ServiceOperation(service: service)
         operation.finish(own)
-        #expect(operation.error?.code == .cannotParseResponse && operation.error?.underlying as NSError? == own)
+        expect(operation.error?.code == .cannotParseResponse && operation.error?.underlying as NSError? == own)
         let bridged = NetworkError(code: .timedOut, message: "late").bridged
-        #expect(bridged.localizedDescription == NetworkError(code: .timedOut, message: "late").localizedDescription)
-        #expect(NetworkError(bridged: bridged).message == "late")
+        expect(
+            bridged.localizedDescription,
+            equals: NetworkError(code: .timedOut, message: "late").localizedDescription
+        )
+        expect(NetworkError(bridged: bridged).message, equals: "late")
     }
 
     @Test("BEY-16, RSP-4: an NSError for an answer that does not fit keeps the mapper's words")
@@ -262,13 +265,13 @@ extension OlderStyleTests {
         let words = try #require(mapping).wording
         let operation = ServiceOperation(service: service)
         operation.finish(NSError.cannotParseResponse(underlying: mapping))
-        #expect(operation.error?.code == .cannotParseResponse && operation.error?.message == words)
-        #expect(operation.error?.underlying is ResponseMapperError)
-        #expect(operation.error?.localizedDescription.contains(words) == true)
+        expect(operation.error?.code == .cannotParseResponse && operation.error?.message == words)
+        expect(operation.error?.underlying is ResponseMapperError)
+        expect(operation.error?.localizedDescription.contains(words), equals: true)
         // One that says it already stays as it is, and nothing is made up.
         let known = NetworkError(code: .cannotParseResponse, message: "no user", statusCode: 203)
-        #expect(NetworkError(bridged: .cannotParseResponse(underlying: known)).statusCode == 203)
-        #expect(NetworkError(bridged: .cannotParseResponse()).message == nil)
+        expect(NetworkError(bridged: .cannotParseResponse(underlying: known)).statusCode, equals: 203)
+        expect(NetworkError(bridged: .cannotParseResponse()).message == nil)
     }
 
     @Test("BEY-16: cancelled as the older framework did it, before its start and in flight")
@@ -278,13 +281,13 @@ extension OlderStyleTests {
         unstarted.cancel()
         NetworkQueue().addOperation(unstarted)
         await unstarted.ended()
-        #expect(unstarted.isCancelled && server.requests.isEmpty)
+        expect(unstarted.isCancelled && server.requests.isEmpty)
         let running = NSErrorSignIn(userName: "ada", password: "p", service: service)
         NetworkQueue().addOperation(running)
         await server.waitForRequests(1)
         running.cancel()
         await running.ended()
-        #expect(running.error?.code == .cancelled)
+        expect(running.error?.code, equals: .cancelled)
     }
 
     @Test("BEY-16: closures have a default, and one that names no type gets a NetworkError")
@@ -301,7 +304,7 @@ extension OlderStyleTests {
             }
         )
         await answered.opened()
-        #expect(answers.withLock { $0 } == 1)
+        expect(answers.withLock { $0 }, equals: 1)
         await server.waitForRequests(3)
     }
 
@@ -313,14 +316,14 @@ extension OlderStyleTests {
     )
     func incompleteBase(text: String) async throws {
         let error = #expect(throws: NetworkError.self) { try HostConfiguration.baseURL(text) }
-        #expect(error?.code == .invalidRequest)
-        #expect(error?.message?.contains("HostConfiguration.baseURL(_:) when it is complete") == true)
+        expect(error?.code, equals: .invalidRequest)
+        expect(error?.message?.contains("HostConfiguration.baseURL(_:) when it is complete"), equals: true)
         guard let url = URL(string: text) else { return }
         let later = EasyNetworkService(HostConfiguration(baseURL: url))
         let operation = SignInOperation("ok", later)
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(operation.error?.code == .invalidRequest)
-        #expect(operation.error?.message?.contains("has no host") == true)
+        expect(operation.error?.code, equals: .invalidRequest)
+        expect(operation.error?.message?.contains("has no host"), equals: true)
     }
 }

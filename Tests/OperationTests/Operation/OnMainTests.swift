@@ -124,20 +124,20 @@ struct OnMainTests {
         let found = RequestOperation(GetAccount(id: 1), service: try service())
         screen.load(found)
         await run(found)
-        #expect(screen.title == "Ada")
+        expect(screen.title, equals: "Ada")
         let missing = RequestOperation(GetAccount(id: 2), service: try service())
         screen.load(missing)
         await run(missing)
-        #expect(screen.title.contains("404"))
+        expect(screen.title.contains("404"))
         let other = RequestOperation(GetAccount(id: 1), service: try service())
         screen.loadTrailing(other)
         await run(other)
-        #expect(screen.rows == [1])
+        expect(screen.rows, equals: [1])
         let service = try service()
         let batch = BatchOperation((0..<3).map { _ in RequestOperation(GetAccount(id: 1), service: service) })
         screen.loadAll(batch)
         await run(batch)
-        #expect(screen.title == "3")
+        expect(screen.title, equals: "3")
     }
 
     @Test("CBK-9, BEY-16: an operation in the older style calls a screen's closures on the main actor")
@@ -150,8 +150,8 @@ struct OnMainTests {
             let signIn = MainSignIn(GetAccount(id: id), service: try service())
             screen.signIn(signIn)
             await run(signIn)
-            #expect(screen.title.contains(title))
-            #expect(signIn.error?.code == code)
+            expect(screen.title.contains(title))
+            expect(signIn.error?.code, equals: code)
         }
     }
 
@@ -170,7 +170,7 @@ struct OnMainTests {
                 await run(operation)
                 let place = queue === callbacks ? "off" : "main"
                 let expected = ["willDeliver \(place)", "\(name) \(place)", "\(name) main", "dependent off"]
-                #expect(notes.exchange([]) == expected)
+                expect(notes.exchange([]), equals: expected)
             }
         }
     }
@@ -187,7 +187,7 @@ struct OnMainTests {
         operation.cached = { _ in note("cached") }
         operation.onMain(success: { _ in note("success") }, cached: { _ in note("cached") })
         await run(operation)
-        #expect(notes.withLock { $0 } == ["cached off", "cached main", "success main", "dependent off"])
+        expect(notes.withLock { $0 }, equals: ["cached off", "cached main", "success main", "dependent off"])
     }
 
     @Test("CBK-9, OPQ-6: a group's closures and a chain's then come on the main actor, in order")
@@ -214,7 +214,7 @@ struct OnMainTests {
             let end =
                 id == 1
                 ? ["second off", "success off", "success main"] : ["failure off", "failure unacceptableStatus main"]
-            #expect(notes.exchange([]) == ["step off", "then true main"] + end + ["dependent off"])
+            expect(notes.exchange([]), equals: ["step off", "then true main"] + end + ["dependent off"])
         }
     }
 
@@ -230,7 +230,7 @@ struct OnMainTests {
         await transport.waitForRequests(1)
         operation.cancel()
         await operation.ended()
-        #expect(notes.exchange([]) == ["cancelled main"])
+        expect(notes.exchange([]), equals: ["cancelled main"])
         var owner: OperationOwner? = OperationOwner(detaches: true)
         var token: NSObject? = NSObject()
         weak let held = token
@@ -239,8 +239,8 @@ struct OnMainTests {
         detached.onMain(success: { [token] _ in note("success \(token == nil)") })
         token = nil
         owner = nil
-        #expect(held == nil && owner == nil)
+        expect(held == nil && owner == nil)
         await run(detached)
-        #expect(notes.withLock { $0 } == ["dependent off"])
+        expect(notes.withLock { $0 }, equals: ["dependent off"])
     }
 }

@@ -56,7 +56,7 @@ struct OperationAccessoryTests {
         queue.addOperation(dependent)
         await dependent.ended()
         let expected = ["will start", "work", "will stop", "success", "did stop", "dependent"]
-        #expect(log.events.withLock { $0 } == expected)
+        expect(log.events.withLock { $0 }, equals: expected)
     }
 
     @Test("CBK-3: every end is told: success, failure, cancel before and after the start", arguments: [true, false])
@@ -71,21 +71,21 @@ struct OperationAccessoryTests {
             return log.events.withLock { $0.map { $0.replacingOccurrences(of: " elsewhere", with: "") } }
         }
         let all = ["will start", "will stop", "did stop"]
-        #expect(await run(TestJob()) == all)
-        #expect(await run(TestJob { $0.finish(NetworkError(code: .refused)) }) == all)
-        #expect(await run(TestJob { $0.cancel() }) == all)
-        #expect(await run(ChainOperation([TestJob()])) == all)
+        await expect(run(TestJob()), equals: all)
+        await expect(run(TestJob { $0.finish(NetworkError(code: .refused)) }), equals: all)
+        await expect(run(TestJob { $0.cancel() }), equals: all)
+        await expect(run(ChainOperation([TestJob()])), equals: all)
         let cancelled = TestJob()
         cancelled.cancel()
-        #expect(await run(cancelled) == ["will stop", "did stop"])
+        await expect(run(cancelled), equals: ["will stop", "did stop"])
         let dependent = TestJob()
         dependent.addDependency(cancelled)
         let failed = TestJob { $0.finish(NetworkError(code: .refused)) }
         let strict = TestJob()
         strict.addDependency(failed)
         queue.addOperation(failed)
-        #expect(await run(strict) == ["will stop", "did stop"])
-        #expect(strict.executionCount == 0)
+        await expect(run(strict), equals: ["will stop", "did stop"])
+        expect(strict.executionCount, equals: 0)
     }
 
     @Test("CBK-3: on the callback queue of the NetworkQueue when the operation has none")
@@ -96,7 +96,7 @@ struct OperationAccessoryTests {
         log.observe(job)
         target.addOperation(job)
         await job.ended()
-        #expect(log.events.withLock { $0 } == ["will start", "will stop", "did stop"])
+        expect(log.events.withLock { $0 }, equals: ["will start", "will stop", "did stop"])
     }
 
     @Test("CBK-3: cancelled while will start is being told, the work is not begun and the order holds")
@@ -111,8 +111,8 @@ struct OperationAccessoryTests {
         log.observe(job)
         target.addOperation(job)
         await job.ended()
-        #expect(job.executionCount == 0 && job.error?.code == .cancelled)
-        #expect(log.events.withLock { $0 } == ["cancelled", "will start", "will stop", "did stop"])
+        expect(job.executionCount == 0 && job.error?.code == .cancelled)
+        expect(log.events.withLock { $0 }, equals: ["cancelled", "will start", "will stop", "did stop"])
     }
 
     @Test("CBK-3: an accessory is released at the end, and not kept when it is added too late")
@@ -125,7 +125,7 @@ struct OperationAccessoryTests {
             early = log
             log.observe(job)
         }
-        #expect(early != nil)
+        expect(early != nil)
         queue.addOperation(job)
         await job.ended()
         do {
@@ -133,7 +133,7 @@ struct OperationAccessoryTests {
             late = log
             log.observe(job)
         }
-        #expect(late == nil)
-        #expect(await eventually { early == nil })
+        expect(late == nil)
+        await expect(eventually { early == nil })
     }
 }

@@ -75,12 +75,12 @@ struct OperationCallEndTests {
         }
         let next = TestJob()
         queue.addOperations([unheard, next], waitUntilFinished: false)
-        #expect(await eventually { next.isFinished })
-        #expect(unheard.error?.code == .unacceptableStatus && unheard.error?.statusCode == 404)
+        await expect(eventually { next.isFinished })
+        expect(unheard.error?.code == .unacceptableStatus && unheard.error?.statusCode == 404)
         let executed = TestExecution(try service()) { $0.service.request(Get(api: "missing")) }
         queue.addOperation(executed)
-        #expect(await eventually { executed.isFinished })
-        #expect(executed.error?.statusCode == 404)
+        await expect(eventually { executed.isFinished })
+        expect(executed.error?.statusCode, equals: 404)
         queue.cancelAllOperations()
     }
 
@@ -107,8 +107,8 @@ struct OperationCallEndTests {
         await hasFailed.opened()
         await clock.waitForTimers(1)
         clock.advance(by: 2)
-        #expect(await eventually { operation.isFinished })
-        #expect(operation.error?.statusCode == 404)
+        await expect(eventually { operation.isFinished })
+        expect(operation.error?.statusCode, equals: 404)
     }
 
     @Test("BEY-16: calls that are cancelled through the host's service, and heard by nobody, end their operation")
@@ -118,8 +118,8 @@ struct OperationCallEndTests {
         NetworkQueue().addOperation(operation)
         await transport.waitForRequests(1)
         service.cancel()
-        #expect(await eventually { operation.isFinished })
-        #expect(operation.error?.code == .cancelled)
+        await expect(eventually { operation.isFinished })
+        expect(operation.error?.code, equals: .cancelled)
     }
 
     @Test("BEY-16: while another call is under way, or its closures run, a failure that nobody hears of ends nothing")
@@ -138,8 +138,8 @@ struct OperationCallEndTests {
         // That of the late answer.
         await clock.waitForTimers(1)
         clock.advance(by: 2)
-        #expect(await eventually { operation.isFinished })
-        #expect(operation.error == nil && transport.requests.map(\.path).last == "/ok")
+        await expect(eventually { operation.isFinished })
+        expect(operation.error == nil && transport.requests.map(\.path).last == "/ok")
     }
 
     /// Tells of each answer that is refused.
@@ -193,10 +193,10 @@ struct OperationCallEndTests {
         // Gives a dependent that is started too early its time.
         for _ in 0..<1_000 { await Task.yield() }
         callbacks.resume()
-        #expect(await eventually { dependent.isFinished && notes.withLock { $0.count } == 2 })
+        await expect(eventually { dependent.isFinished && notes.withLock { $0.count } == 2 })
         let code: NetworkError.Code = [.cancelled: .cancelled, .dependency: .dependencyFailed][obstacle] ?? .refused
-        #expect(notes.withLock { $0 } == ["\(code) there", "dependent"])
-        #expect(operation.error?.code == code && transport.requests.isEmpty)
+        expect(notes.withLock { $0 }, equals: ["\(code) there", "dependent"])
+        expect(operation.error?.code == code && transport.requests.isEmpty)
     }
 
     @Test("BEY-16, CBK-1: on a plain OperationQueue, too, the closures of refused calls come on the operation's queue")
@@ -217,7 +217,7 @@ struct OperationCallEndTests {
         operation.cancel()
         let queue = OperationQueue()
         queue.addOperation(operation)
-        #expect(await eventually { notes.withLock { $0 } == ["there"] })
+        await expect(eventually { notes.withLock { $0 } == ["there"] })
     }
 
     @Test("BEY-16, CBK-1: cancelled while calls run, dependents start when the closures of all of them have returned")
@@ -242,11 +242,11 @@ struct OperationCallEndTests {
         operation.cancel()
         // Gives a dependent that is started too early its time.
         for _ in 0..<1_000 { await Task.yield() }
-        #expect(!operation.isFinished)
+        expect(!operation.isFinished)
         callbacks.resume()
-        #expect(await eventually { dependent.isFinished })
-        #expect(Set(notes.withLock { $0.prefix(2) }) == ["cancelled 0", "cancelled 1"])
-        #expect(notes.withLock { $0.last } == "dependent" && operation.isCancelled)
+        await expect(eventually { dependent.isFinished })
+        expect(Set(notes.withLock { $0.prefix(2) }), equals: ["cancelled 0", "cancelled 1"])
+        expect(notes.withLock { $0.last } == "dependent" && operation.isCancelled)
     }
 
     // MARK: - Calls that are iterated over
@@ -267,8 +267,8 @@ struct OperationCallEndTests {
         }
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(notes.withLock { $0 } == ["one", "failure"])
-        #expect(operation.error?.code == .connectionLost)
+        expect(notes.withLock { $0 }, equals: ["one", "failure"])
+        expect(operation.error?.code, equals: .connectionLost)
     }
 
     @Test("BEY-16, BEY-1: finish() after a stream that was left, or read to its end, means success")
@@ -283,7 +283,7 @@ struct OperationCallEndTests {
             }
             NetworkQueue().addOperation(operation)
             await operation.ended()
-            #expect(operation.error == nil)
+            expect(operation.error == nil)
         }
     }
 
@@ -298,6 +298,6 @@ struct OperationCallEndTests {
         }
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(operation.error?.statusCode == (api == "ok" ? nil : 404))
+        expect(operation.error?.statusCode, equals: (api == "ok" ? nil : 404))
     }
 }

@@ -87,14 +87,14 @@ struct OperationCallTests {
         await clock.waitForTimers(1)
         let other = Calls("ok", service)
         queue.addOperation(other)
-        #expect(await eventually { other.isFinished })
-        #expect(!waiting.isFinished)
+        await expect(eventually { other.isFinished })
+        expect(!waiting.isFinished)
         queue.isSuspended = true
         clock.advance(by: 5)
-        #expect(transport.requests.count == 2)
+        expect(transport.requests.count, equals: 2)
         queue.isSuspended = false
         await waiting.ended()
-        #expect(waiting.error == nil && waiting.notes.withLock { $0 } == ["busy success"])
+        expect(waiting.error == nil && waiting.notes.withLock { $0 } == ["busy success"])
     }
 
     /// Refreshes with a job of the queue that makes its call in the older style.
@@ -129,8 +129,8 @@ struct OperationCallTests {
         let service = try service { $0.authentication = AuthenticationSession(tokens, credential: "token-1") }
         let jobs = (0..<3).map { _ in Calls("items", service) }
         queue.addOperations(jobs, waitUntilFinished: false)
-        #expect(await eventually { jobs.allSatisfy(\.isFinished) })
-        #expect(jobs.allSatisfy { $0.error == nil } && tokens.count.withLock { $0 } == 1)
+        await expect(eventually { jobs.allSatisfy(\.isFinished) })
+        expect(jobs.allSatisfy { $0.error == nil } && tokens.count.withLock { $0 } == 1)
         queue.cancelAllOperations()
     }
 
@@ -154,13 +154,13 @@ struct OperationCallTests {
         await clock.waitForTimers(3)
         let other = Calls("ok", service)
         queue.addOperation(other)
-        #expect(queue.explain(waiting) == [.running])
+        expect(queue.explain(waiting), equals: [.running])
         clock.advance(by: 2)
-        #expect(await eventually { other.isFinished })
-        #expect(waiting.notes.withLock { $0 } == ["late success"])
+        await expect(eventually { other.isFinished })
+        expect(waiting.notes.withLock { $0 }, equals: ["late success"])
         clock.advance(by: 3)
-        #expect(await eventually { waiting.isFinished })
-        #expect(Set(waiting.notes.withLock { $0 }) == ["late success", "busy success", "busy2 success"])
+        await expect(eventually { waiting.isFinished })
+        expect(Set(waiting.notes.withLock { $0 }), equals: ["late success", "busy success", "busy2 success"])
     }
 
     @Test("BEY-16, BEY-6: a call that is made after the slot was given back waits for it")
@@ -179,13 +179,13 @@ struct OperationCallTests {
         await clock.waitForTimers(1)
         let other = TestJob { _ in }
         queue.addOperation(other)
-        #expect(await eventually { other.executionCount == 1 })
+        await expect(eventually { other.executionCount == 1 })
         hasSlot.open()
-        #expect(await eventually { clock.pendingCount == 0 })
-        #expect(transport.requests(to: "/ok").isEmpty)
+        await expect(eventually { clock.pendingCount == 0 })
+        expect(transport.requests(to: "/ok").isEmpty)
         other.finish()
-        #expect(await eventually { operation.isFinished })
-        #expect(operation.notes.withLock { $0 } == ["ok success"])
+        await expect(eventually { operation.isFinished })
+        expect(operation.notes.withLock { $0 }, equals: ["ok success"])
     }
 
     @Test("BEY-16, CBK-7: a call that outlives its operation ends, too")
@@ -198,7 +198,7 @@ struct OperationCallTests {
         operation.finish()
         await operation.ended()
         clock.advance(by: 5)
-        #expect(await eventually { operation.notes.withLock { $0 } == ["busy success"] })
+        await expect(eventually { operation.notes.withLock { $0 } == ["busy success"] })
     }
 
     // MARK: - Limits, events, callbacks
@@ -210,10 +210,10 @@ struct OperationCallTests {
         let operations = ["stall", "ok"].map { Calls($0, service) }
         queue.addOperations(operations, waitUntilFinished: false)
         await transport.waitForRequests(1)
-        #expect(queue.explain(operations[1]) == [.hostLimit(host: "one.example", 1)])
+        expect(queue.explain(operations[1]), equals: [.hostLimit(host: "one.example", 1)])
         operations[0].cancel()
         await operations[1].ended()
-        #expect(operations[1].error == nil)
+        expect(operations[1].error == nil)
     }
 
     @Test("BEY-16, CCH-1: why the cache did not answer a call is among the queue's events")
@@ -232,15 +232,15 @@ struct OperationCallTests {
             case .added: story.append("added")
             case .started: story.append("started")
             case .missedCache(let miss):
-                #expect(event.operation === operation)
+                expect(event.operation === operation)
                 story.append("missed: \(miss)")
             case .finished: story.append("finished")
-            case .attemptStarted, .attemptEnded: #expect(event.callNumber != nil && event.operation === operation)
+            case .attemptStarted, .attemptEnded: expect(event.callNumber != nil && event.operation === operation)
             default: story.append("\(event)")
             }
             if story.last == "finished" { break }
         }
-        #expect(story == ["added", "started", "missed: absent", "finished"])
+        expect(story, equals: ["added", "started", "missed: absent", "finished"])
     }
 
     @Test("BEY-16, CBK-4: the closures of a call come on the queue's callback queue")
@@ -258,7 +258,7 @@ struct OperationCallTests {
             }
             queue.addOperation(operation)
             await operation.ended()
-            #expect(operation.notes.withLock { $0.last } == "there")
+            expect(operation.notes.withLock { $0.last }, equals: "there")
         }
     }
 
@@ -275,15 +275,15 @@ struct OperationCallTests {
         let failing = Calls("missing", service)
         NetworkQueue().addOperation(failing)
         await failing.ended()
-        #expect(operation.isCancelled && operation.notes.withLock { $0 }.isEmpty)
-        #expect(failing.notes.withLock { $0 } == ["missing unacceptableStatus"])
+        expect(operation.isCancelled && operation.notes.withLock { $0 }.isEmpty)
+        expect(failing.notes.withLock { $0 }, equals: ["missing unacceptableStatus"])
         // Cancels the calls through the operation itself.
         let stopped = Calls("stall", service)
         NetworkQueue().addOperation(stopped)
         await transport.waitForRequests(3)
         stopped.service.cancel()
-        #expect(await eventually { stopped.isFinished })
-        #expect(stopped.isCancelled && stopped.notes.withLock { $0 }.isEmpty)
+        await expect(eventually { stopped.isFinished })
+        expect(stopped.isCancelled && stopped.notes.withLock { $0 }.isEmpty)
         let unstarted = Calls("ok", service)
         unstarted.cancel()
         NetworkQueue().addOperation(unstarted)
@@ -292,8 +292,8 @@ struct OperationCallTests {
         loud.silencesCancellation = false
         loud.cancel()
         NetworkQueue().addOperation(loud)
-        #expect(await eventually { loud.notes.withLock { $0 } == ["ok cancelled"] })
-        #expect(unstarted.notes.withLock { $0 }.isEmpty && transport.requests.count == 3)
+        await expect(eventually { loud.notes.withLock { $0 } == ["ok cancelled"] })
+        expect(unstarted.notes.withLock { $0 }.isEmpty && transport.requests.count == 3)
     }
 
     private struct Stop: RequestInterceptor {
@@ -307,8 +307,8 @@ struct OperationCallTests {
     func stopped() async throws {
         let operation = Calls("ok", try service { $0.interceptors = [Stop()] })
         NetworkQueue().addOperation(operation)
-        #expect(await eventually { operation.isFinished })
-        #expect(operation.error?.code == .cancelled && operation.notes.withLock { $0 }.isEmpty)
+        await expect(eventually { operation.isFinished })
+        expect(operation.error?.code == .cancelled && operation.notes.withLock { $0 }.isEmpty)
     }
 
     // MARK: - Before the work
@@ -331,13 +331,13 @@ struct OperationCallTests {
         refused.addCondition(OperationCondition("never") { _ in false })
         queue.addOperation(refused)
         await refused.ended()
-        #expect(await eventually { refused.notes.withLock { $0 } == ["ok refused"] })
-        #expect(refused.error?.code == .refused && transport.requests.isEmpty)
+        await expect(eventually { refused.notes.withLock { $0 } == ["ok refused"] })
+        expect(refused.error?.code == .refused && transport.requests.isEmpty)
         isOpen.open()
         await clock.waitForTimers(1)
         clock.advance(by: 2)
-        #expect(await eventually { operation.isFinished })
-        #expect(operation.error == nil && transport.requests.map(\.path) == ["/late", "/ok"])
+        await expect(eventually { operation.isFinished })
+        expect(operation.error == nil && transport.requests.map(\.path) == ["/late", "/ok"])
     }
 
     private final class Spinner: Sendable {
@@ -364,10 +364,10 @@ struct OperationCallTests {
         let bystander = Calls("missing", try service())
         NetworkQueue().addOperation(bystander)
         await bystander.ended()
-        #expect(transport.requests.map(\.path) == ["/missing"])
+        expect(transport.requests.map(\.path), equals: ["/missing"])
         spinner.isShown.open()
         await operation.ended()
-        #expect(operation.error == nil)
+        expect(operation.error == nil)
     }
 
     // MARK: - How it ended
@@ -390,8 +390,8 @@ struct OperationCallTests {
             NetworkQueue().addOperations([operation, dependent], waitUntilFinished: false)
             await dependent.ended()
             let code: NetworkError.Code = operation === unparsable ? .cannotParseResponse : .unacceptableStatus
-            #expect(operation.error?.code == code && dependent.executionCount == 0)
-            #expect(dependent.error?.code == .dependencyFailed && dependent.error?.rootCause.code == code)
+            expect(operation.error?.code == code && dependent.executionCount == 0)
+            expect(dependent.error?.code == .dependencyFailed && dependent.error?.rootCause.code == code)
         }
     }
 
@@ -406,14 +406,14 @@ struct OperationCallTests {
             }
             NetworkQueue().addOperation(operation)
             await operation.ended()
-            #expect(operation.error?.code == code)
+            expect(operation.error?.code, equals: code)
         }
         let named = Calls(service) { operation in
             operation.call("missing") { operation.finish(NetworkError(code: .refused)) }
         }
         NetworkQueue().addOperation(named)
         await named.ended()
-        #expect(named.error?.code == .refused)
+        expect(named.error?.code, equals: .refused)
     }
 
     @Test("BEY-16, BEY-1: finish(recovering: true) ends an operation with success although its call failed")
@@ -426,7 +426,7 @@ struct OperationCallTests {
             dependent.addDependency(operation)
             NetworkQueue().addOperations([operation, dependent], waitUntilFinished: false)
             await dependent.ended()
-            #expect(operation.error?.code == code && dependent.executionCount == (recovering ? 1 : 0))
+            expect(operation.error?.code == code && dependent.executionCount == (recovering ? 1 : 0))
         }
     }
 
@@ -442,7 +442,7 @@ struct OperationCallTests {
         }
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(operation.error == nil && operation.notes.withLock { $0 } == ["ok success", "stall cancelled"])
+        expect(operation.error == nil && operation.notes.withLock { $0 } == ["ok success", "stall cancelled"])
     }
 
     @Test("BEY-16, OPQ-2: a call that was cancelled and the finish() after it cancel the operation")
@@ -453,6 +453,6 @@ struct OperationCallTests {
         // The first half of the older `cancel()`: `service.cancel(); super.cancel()`.
         operation.service.cancel()
         await operation.ended()
-        #expect(operation.isCancelled && operation.error?.code == .cancelled)
+        expect(operation.isCancelled && operation.error?.code == .cancelled)
     }
 }

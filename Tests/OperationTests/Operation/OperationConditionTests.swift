@@ -45,12 +45,12 @@ struct OperationConditionTests {
                 }
             )
         }
-        #expect(job.conditions.map(\.name) == ["first", "second"])
+        expect(job.conditions.map(\.name), equals: ["first", "second"])
         add([job, dependency], to: kind)
         gate.open()
         await job.ended()
-        #expect(order.withLock { $0 } == ["dependency", "first", "second", "work"])
-        #expect(job.error == nil && job.pendingCondition == nil && job.executionCount == 1)
+        expect(order.withLock { $0 }, equals: ["dependency", "first", "second", "work"])
+        expect(job.error == nil && job.pendingCondition == nil && job.executionCount == 1)
     }
 
     @Test(
@@ -72,16 +72,16 @@ struct OperationConditionTests {
             job.addCondition(OperationCondition("never asked") { _ in asked.exchange(true) })
             add([job, dependent], to: kind)
             await dependent.ended()
-            #expect(job.error?.code == fate.code && job.error?.message == fate.message)
-            #expect(job.executionCount == 0 && job.pendingCondition == nil)
-            #expect(dependent.error?.rootCause.code == fate.code)
+            expect(job.error?.code == fate.code && job.error?.message == fate.message)
+            expect(job.executionCount == 0 && job.pendingCondition == nil)
+            expect(dependent.error?.rootCause.code, equals: fate.code)
         }
-        #expect(!asked.withLock { $0 })
+        expect(!asked.withLock { $0 })
         let job = TestJob()
         job.addCondition(OperationCondition("a false one") { _ in false })
         add([job], to: kind)
         await job.ended()
-        #expect(job.error?.code == .refused && job.error?.message == "the condition 'a false one' does not hold")
+        expect(job.error?.code == .refused && job.error?.message == "the condition 'a false one' does not hold")
     }
 
     /// A condition that opens `held` when it is evaluated, and holds once `goOn` opens.
@@ -106,11 +106,11 @@ struct OperationConditionTests {
         let others = (0..<20).map { _ in TestJob(occupancy) }
         for other in others { queue.addOperation(other) }
         await others[0].ended()
-        #expect(job.pendingCondition == "gate" && !job.isFinished)
+        expect(job.pendingCondition == "gate" && !job.isFinished)
         goOn.open()
         await job.ended()
         for other in others { await other.ended() }
-        #expect(occupancy.most == 1 && job.executionCount == 1 && queue.operationCount == 0)
+        expect(occupancy.most == 1 && job.executionCount == 1 && queue.operationCount == 0)
     }
 
     @Test(
@@ -144,12 +144,12 @@ struct OperationConditionTests {
             job.cancel()
             // The queue's call of start() may not have returned; the condition has not.
             await job.ended()
-            #expect(job.error?.code == .cancelled)
+            expect(job.error?.code, equals: .cancelled)
             jobEnded.open()
             await ended.opened()
-            #expect(job.executionCount == 0)
+            expect(job.executionCount, equals: 0)
         }
-        #expect(await eventually { released == nil })
+        await expect(eventually { released == nil })
     }
 
     @Test("BEY-7: an operation that is cancelled while it asks for its slot again does no work, and is freed")
@@ -177,14 +177,14 @@ struct OperationConditionTests {
             queue.addOperation(other)
             // Only the other condition still holds the job back.
             await holds.opened()
-            #expect(await eventually { job.pendingCondition == nil })
+            await expect(eventually { job.pendingCondition == nil })
             job.cancel()
             await job.ended()
-            #expect(job.executionCount == 0 && !other.isFinished)
+            expect(job.executionCount == 0 && !other.isFinished)
             end.open()
             await other.ended()
         }
-        #expect(await eventually { released == nil && queue.operationCount == 0 })
+        await expect(eventually { released == nil && queue.operationCount == 0 })
     }
 
     @Test("BEY-7: on a suspended queue an operation whose conditions hold waits like the others")
@@ -198,11 +198,11 @@ struct OperationConditionTests {
         await held.opened()
         queue.isSuspended = true
         goOn.open()
-        #expect(await eventually { job.pendingCondition == nil })
-        #expect(job.executionCount == 0)
+        await expect(eventually { job.pendingCondition == nil })
+        expect(job.executionCount, equals: 0)
         queue.isSuspended = false
         await job.ended()
-        #expect(job.executionCount == 1)
+        expect(job.executionCount, equals: 1)
     }
 
     @Test("BEY-7: a condition that holds its operation keeps it no longer than it runs", arguments: [true, false])
@@ -214,8 +214,8 @@ struct OperationConditionTests {
             job.addCondition(OperationCondition("holds its operation") { operation in operation === job && holds })
             NetworkQueue().addOperation(job)
             await job.ended()
-            #expect((job.error == nil) == holds && job.conditions.isEmpty)
+            expect((job.error == nil) == holds && job.conditions.isEmpty)
         }
-        #expect(await eventually { released == nil })
+        await expect(eventually { released == nil })
     }
 }

@@ -10,58 +10,58 @@ struct OperationLifecycleTests {
     @Test("BEY-1: start, work, end")
     func plainCourse() {
         var life = OperationLifecycle()
-        #expect(life.start() == true)
-        #expect(!life.isExecuting)
+        expect(life.start(), equals: true)
+        expect(!life.isExecuting)
         life.showExecuting()
-        #expect(life.isExecuting)
-        #expect(life.began(obstacle: nil) == .execute)
-        #expect(life.outcome == nil)
+        expect(life.isExecuting)
+        expect(life.began(obstacle: nil), equals: .execute)
+        expect(life.outcome == nil)
         let ending = life.end(.success)
-        #expect(ending.wins && ending.action == .deliver)
-        #expect(life.isExecuting)
+        expect(ending.wins && ending.action == .deliver)
+        expect(life.isExecuting)
         life.concluded()
-        #expect(life.phase == .finished && !life.isExecuting && life.error == nil)
+        expect(life.phase == .finished && !life.isExecuting && life.error == nil)
     }
 
     @Test("BEY-1: a second start and a second ending are ignored")
     func secondCalls() {
         var life = OperationLifecycle()
         _ = life.start()
-        #expect(life.start() == false)
+        expect(life.start(), equals: false)
         _ = life.began(obstacle: nil)
-        #expect(life.began(obstacle: nil) == .none)
-        #expect(life.end(.failure(failure)).wins)
-        #expect(!life.end(.success).wins)
-        #expect(!life.cancel().wins)
-        #expect(life.error?.code == .timedOut && !life.isCancelled)
+        expect(life.began(obstacle: nil), equals: .none)
+        expect(life.end(.failure(failure)).wins)
+        expect(!life.end(.success).wins)
+        expect(!life.cancel().wins)
+        expect(life.error?.code == .timedOut && !life.isCancelled)
     }
 
     @Test("OPQ-2: an ending before the start is kept, and acted on at the start")
     func endingBeforeStart() {
         var life = OperationLifecycle()
         let ending = life.cancel()
-        #expect(ending.wins && ending.action == .endEarly)
-        #expect(life.isCancelled && life.phase == .waiting)
-        #expect(life.start() == true)
-        #expect(life.began(obstacle: failure) == .deliver)
-        #expect(life.error?.code == .cancelled)
+        expect(ending.wins && ending.action == .endEarly)
+        expect(life.isCancelled && life.phase == .waiting)
+        expect(life.start(), equals: true)
+        expect(life.began(obstacle: failure), equals: .deliver)
+        expect(life.error?.code, equals: .cancelled)
     }
 
     @Test("OPQ-2: an ending while the start is announced waits for the announcement")
     func endingWhileStarting() {
         var life = OperationLifecycle()
         _ = life.start()
-        #expect(life.cancel().action == .none)
-        #expect(life.began(obstacle: nil) == .deliver)
+        expect(life.cancel().action, equals: .none)
+        expect(life.began(obstacle: nil), equals: .deliver)
     }
 
     @Test("BEY-1: an obstacle ends the operation instead of the work")
     func obstacle() {
         var life = OperationLifecycle()
         _ = life.start()
-        #expect(life.began(obstacle: NetworkError(code: .dependencyFailed)) == .deliver)
-        #expect(life.error?.code == .dependencyFailed)
-        #expect(!life.isCancelled)
+        expect(life.began(obstacle: NetworkError(code: .dependencyFailed)), equals: .deliver)
+        expect(life.error?.code, equals: .dependencyFailed)
+        expect(!life.isCancelled)
     }
 
     @Test("BEY-16: an ending while a queue's start() runs waits for its return, in whatever order they come")
@@ -71,18 +71,18 @@ struct OperationLifecycleTests {
             var (life, actions) = (OperationLifecycle(), [OperationLifecycle.Action]())
             for step in 0...4 {
                 switch step {
-                case 0: #expect(life.startIsCalled() == true)
-                case 1: #expect(life.start() == true)
+                case 0: expect(life.startIsCalled(), equals: true)
+                case 1: expect(life.start(), equals: true)
                 case 2: life.showExecuting()
                 case 3: actions.append(life.began(obstacle: nil))
                 default: actions.append(life.startHasReturned())
                 }
-                #expect(step == 4 || life.phase != .delivering, "ended after step \(endsAfter)")
+                expect(step == 4 || life.phase != .delivering, "ended after step \(endsAfter)")
                 if step == endsAfter { actions.append(life.end(.failure(failure)).action) }
             }
-            #expect(actions.filter { $0 == .deliver }.count == 1, "ended after step \(endsAfter)")
-            #expect(actions.contains(.execute) == (endsAfter > 2))
-            #expect(life.phase == .delivering)
+            expect(actions.filter { $0 == .deliver }.count, equals: 1, "ended after step \(endsAfter)")
+            expect(actions.contains(.execute), equals: (endsAfter > 2))
+            expect(life.phase, equals: .delivering)
         }
     }
 
@@ -90,9 +90,9 @@ struct OperationLifecycleTests {
     func startedByHand() {
         var life = OperationLifecycle()
         _ = life.start()
-        #expect(life.startIsCalled() == false)
+        expect(life.startIsCalled(), equals: false)
         _ = life.began(obstacle: nil)
-        #expect(life.end(.success).action == .deliver)
-        #expect(life.startHasReturned() == .none)
+        expect(life.end(.success).action, equals: .deliver)
+        expect(life.startHasReturned(), equals: .none)
     }
 }

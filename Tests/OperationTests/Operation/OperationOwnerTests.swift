@@ -31,7 +31,7 @@ struct OperationOwnerTests {
         let gate = Gate()
         do {
             let operation = RequestOperation(Get(api: "a"), service: service)
-            #expect(operation.owner == nil)
+            expect(operation.owner == nil)
             operation.success = { _ in gate.open() }
             queue.addOperation(operation)
         }
@@ -54,13 +54,13 @@ struct OperationOwnerTests {
         await transport.waitForRequests(1)
         queue.isSuspended = true
         queue.addOperation(operations[1])
-        #expect(owner?.operationCount == 3 && operations.allSatisfy { !$0.isCancelled })
+        expect(owner?.operationCount == 3 && operations.allSatisfy { !$0.isCancelled })
         owner = nil
-        #expect(released == nil && operations.allSatisfy(\.isCancelled))
-        #expect(operations[2].owner == nil)
+        expect(released == nil && operations.allSatisfy(\.isCancelled))
+        expect(operations[2].owner == nil)
         await operations[0].ended()
         await operations[1].ended()
-        #expect(codes.withLock { $0 } == [.cancelled, .cancelled])
+        expect(codes.withLock { $0 }, equals: [.cancelled, .cancelled])
     }
 
     @Test("OPQ-7: of jobs that wait for each other each is cancelled with the owner, and calls no closure if silent")
@@ -80,7 +80,7 @@ struct OperationOwnerTests {
             owner = nil
             for operation in [first, second, third] {
                 await operation.ended()
-                #expect(operation.error?.code == .cancelled)
+                expect(operation.error?.code, equals: .cancelled)
             }
         }
     }
@@ -99,15 +99,15 @@ struct OperationOwnerTests {
         operation.failure = { [holder] _ in calls.withLock { $0 += holder == nil ? 2 : 1 } }
         holder = nil
         queue.addOperation(operation)
-        #expect(held != nil)
+        expect(held != nil)
         owner = nil
-        #expect(held == nil)
+        expect(held == nil)
         // A closure set now would never be called, so it is not kept.
         operation.success = { _ in calls.withLock { $0 += 1 } }
-        #expect(operation.success == nil)
+        expect(operation.success == nil)
         queue.isSuspended = false
-        #expect(try await operation.value.text() == "ok")
-        #expect(calls.withLock { $0 } == 0)
+        try await expect(operation.value.text(), equals: "ok")
+        expect(calls.withLock { $0 }, equals: 0)
     }
 
     @Test("OPQ-7: a callback that is on its way when the owner goes is not called any more")
@@ -121,8 +121,8 @@ struct OperationOwnerTests {
         operation.owner = owner
         queue.addOperation(operation)
         // No closure is kept once delivery has started.
-        #expect(
-            await eventually {
+        await expect(
+            eventually {
                 operation.failure = { _ in }
                 defer { operation.failure = nil }
                 return operation.failure == nil
@@ -131,8 +131,8 @@ struct OperationOwnerTests {
         owner = nil
         callbackQueue.activate()
         await operation.ended()
-        #expect(try await operation.value.text() == "ok")
-        #expect(calls.withLock { $0 } == 0)
+        try await expect(operation.value.text(), equals: "ok")
+        expect(calls.withLock { $0 }, equals: 0)
     }
 
     private final class Listener: GroupOperationDelegate {
@@ -169,17 +169,17 @@ struct OperationOwnerTests {
             group.owner = owner
             queue.addOperation(group)
         }
-        #expect(held != nil)
+        expect(held != nil)
         owner = nil
-        #expect(held == nil && batch.delegate == nil && chain.delegate == nil)
+        expect(held == nil && batch.delegate == nil && chain.delegate == nil)
         // Closures set now would never be called, so they are not kept.
         prepare { listener.calls.withLock { $0 += 1 } }
-        #expect(batch.success == nil && chain.failure == nil && batch.delegate == nil)
+        expect(batch.success == nil && chain.failure == nil && batch.delegate == nil)
         queue.isSuspended = false
         await batch.ended()
         await chain.ended()
-        #expect(batch.error == nil && chain.error == nil && steps.withLock { $0 } == 1)
-        #expect(children.allSatisfy { $0.executionCount == 1 } && listener.calls.withLock { $0 } == 0)
+        expect(batch.error == nil && chain.error == nil && steps.withLock { $0 } == 1)
+        expect(children.allSatisfy { $0.executionCount == 1 } && listener.calls.withLock { $0 } == 0)
     }
 
     @Test("OPQ-7, OPQ-4: a batch's callback that is on its way when the owner goes is not called any more")
@@ -193,8 +193,8 @@ struct OperationOwnerTests {
         if let owner { batch.owner = owner }
         queue.addOperation(batch)
         // No closure is kept once delivery has started.
-        #expect(
-            await eventually {
+        await expect(
+            eventually {
                 batch.failure = { _, _ in }
                 defer { batch.failure = nil }
                 return batch.failure == nil
@@ -203,7 +203,7 @@ struct OperationOwnerTests {
         owner = nil
         callbackQueue.activate()
         await batch.ended()
-        #expect(batch.error == nil && calls.withLock { $0 } == 0)
+        expect(batch.error == nil && calls.withLock { $0 } == 0)
     }
 
     @Test("OPQ-7: the latest owner counts")
@@ -212,10 +212,10 @@ struct OperationOwnerTests {
         let operation = RequestOperation(Get(api: "a"), service: service)
         operation.owner = first
         operation.owner = second
-        #expect(first.operationCount == 0 && second.operationCount == 1)
-        #expect(operation.owner === second)
+        expect(first.operationCount == 0 && second.operationCount == 1)
+        expect(operation.owner === second)
         operation.owner = nil
-        #expect(second.operationCount == 0)
+        expect(second.operationCount, equals: 0)
     }
 
     @Test("OPQ-7: an owner keeps nothing of operations that finished or were released, however many")
@@ -227,14 +227,14 @@ struct OperationOwnerTests {
                 operation.owner = owner
                 return operation
             }
-            #expect(owner.operationCount >= 100)
+            expect(owner.operationCount >= 100)
             let finished = operations.prefix(50)
             for operation in finished { queue.addOperation(operation) }
             for operation in finished { await operation.ended() }
             // Half of the operations never ran.
-            #expect(owner.operationCount == 50)
+            expect(owner.operationCount, equals: 50)
         }
-        #expect(owner.operationCount == 0)
+        expect(owner.operationCount, equals: 0)
     }
 
     @Test(
@@ -269,10 +269,10 @@ struct OperationOwnerTests {
         for (number, operation) in operations.enumerated() {
             let count = calls.withLock { $0[number] ?? 0 }
             let isDetached = !numbers[number].isMultiple(of: 2)
-            #expect(count == 1 || (isDetached && count == 0), "seed \(seed), operation \(number)")
-            #expect(operation.success == nil && operation.failure == nil, "seed \(seed), operation \(number)")
-            if isDetached { #expect(!operation.isCancelled, "seed \(seed), operation \(number)") }
+            expect(count == 1 || (isDetached && count == 0), "seed \(seed), operation \(number)")
+            expect(operation.success == nil && operation.failure == nil, "seed \(seed), operation \(number)")
+            if isDetached { expect(!operation.isCancelled, "seed \(seed), operation \(number)") }
         }
-        #expect(queue.operationCount == 0)
+        expect(queue.operationCount, equals: 0)
     }
 }

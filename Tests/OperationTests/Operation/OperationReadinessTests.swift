@@ -14,14 +14,14 @@ struct OperationReadinessTests {
         var readiness = OperationReadiness()
         readiness.beginWatching(dependencyCount: 2)
         let finishedAtOnce = readiness.dependencyFinished()
-        #expect(!finishedAtOnce)
+        expect(!finishedAtOnce)
         readiness.watchingBegan()
         let before = readiness.answer(isFree: false, to: queueThread)
-        #expect(!before.isReady && !before.announceAgain)
+        expect(!before.isReady && !before.announceAgain)
         readiness.dependencyAdded()
         let stillOne = readiness.dependencyFinished()
         let last = readiness.dependencyFinished()
-        #expect(!stillOne && last)
+        expect(!stillOne && last)
     }
 
     @Test("OPQ-1: true after false is announced again to the queue, but not when the announcement reads it")
@@ -36,9 +36,9 @@ struct OperationReadinessTests {
         let toQueue = readiness.answer(isFree: false, to: queueThread)
         readiness.announcementEnds(on: ownThread)
         let afterwards = readiness.answer(isFree: false, to: ownThread)
-        #expect(toItself.isReady && !toItself.announceAgain)
-        #expect(toQueue.isReady && toQueue.announceAgain)
-        #expect(afterwards.announceAgain)
+        expect(toItself.isReady && !toItself.announceAgain)
+        expect(toQueue.isReady && toQueue.announceAgain)
+        expect(afterwards.announceAgain)
     }
 
     @Test("OPQ-1: reads on other threads do not announce again without end, where the queue misses nothing")
@@ -49,7 +49,7 @@ struct OperationReadinessTests {
         _ = readiness.answer(isFree: false, to: queueThread, repeatsOnce: true)
         _ = readiness.dependencyFinished()
         let answers = (0..<3).map { _ in readiness.answer(isFree: false, to: queueThread, repeatsOnce: true) }
-        #expect(answers.map(\.announceAgain) == [true, false, false] && answers.allSatisfy(\.isReady))
+        expect(answers.map(\.announceAgain) == [true, false, false] && answers.allSatisfy(\.isReady))
     }
 
     @Test("OPQ-2: a cancelled operation is ready whatever it waits for")
@@ -58,7 +58,7 @@ struct OperationReadinessTests {
         readiness.beginWatching(dependencyCount: 3)
         readiness.watchingBegan()
         let answer = readiness.answer(isFree: true, to: queueThread)
-        #expect(answer.isReady && !answer.announceAgain)
+        expect(answer.isReady && !answer.announceAgain)
     }
 
     @Test("OPQ-1: a dependency that finishes at the moment it begins to be watched is not missed")
@@ -67,7 +67,7 @@ struct OperationReadinessTests {
         for round in 0..<2_000 {
             let plain = BlockOperation {}
             let dependent = TestJob { [unowned plain] job in
-                #expect(plain.isFinished)
+                expect(plain.isFinished)
                 job.finish()
             }
             dependent.addDependency(plain)
@@ -77,7 +77,7 @@ struct OperationReadinessTests {
                 Issue.record("the dependent of round \(round) was missed")
                 return queue.cancelAllOperations()
             }
-            #expect(dependent.executionCount == 1)
+            expect(dependent.executionCount, equals: 1)
         }
     }
 }

@@ -48,10 +48,10 @@ struct PrerequisiteTests {
                 queue.addOperation(job)
             }
             for job in jobs { await job.ended() }
-            #expect(jobs.allSatisfy { $0.error == nil && $0.executionCount == 1 })
-            #expect(condition.job.isFinished && condition.asked.withLock { $0 } == jobs.count)
-            #expect(occupancy.most == 1)
-            #expect(await eventually { queue.operationCount == 0 })
+            expect(jobs.allSatisfy { $0.error == nil && $0.executionCount == 1 })
+            expect(condition.job.isFinished && condition.asked.withLock { $0 } == jobs.count)
+            expect(occupancy.most, equals: 1)
+            await expect(eventually { queue.operationCount == 0 })
         }
     }
 
@@ -66,8 +66,8 @@ struct PrerequisiteTests {
             if index % 3 < 2 { queues[index % 3].addOperation(job) } else { plainQueue.addOperation(job) }
         }
         for job in jobs { await job.ended() }
-        #expect(jobs.allSatisfy { $0.error == nil })
-        #expect((condition.job as? TestJob)?.executionCount == 1)
+        expect(jobs.allSatisfy { $0.error == nil })
+        expect((condition.job as? TestJob)?.executionCount, equals: 1)
     }
 
     @Test("BEY-7: a failed prerequisite leaves it to the condition whether the operation runs")
@@ -77,7 +77,7 @@ struct PrerequisiteTests {
         job.addCondition(SignedIn { _ in TestJob { $0.finish(NetworkError(code: .timedOut)) } }.condition)
         queue.addOperation(job)
         await job.ended()
-        #expect(job.error?.code == .unauthorized && job.executionCount == 0)
+        expect(job.error?.code == .unauthorized && job.executionCount == 0)
     }
 
     @Test("BEY-7: cancelled while its prerequisite runs, an operation ends at once; the prerequisite goes on")
@@ -104,11 +104,11 @@ struct PrerequisiteTests {
         cancelled.cancel()
         // While the prerequisite runs.
         await cancelled.ended()
-        #expect(cancelled.error?.code == .cancelled)
-        #expect(!condition.job.isFinished)
+        expect(cancelled.error?.code, equals: .cancelled)
+        expect(!condition.job.isFinished)
         end.open()
         await patient.ended()
-        #expect(patient.error == nil && cancelled.executionCount == 0)
+        expect(patient.error == nil && cancelled.executionCount == 0)
     }
 
     @Test("BEY-7: a prerequisite that waits for the operation itself is a cycle, and not waited for")
@@ -122,8 +122,8 @@ struct PrerequisiteTests {
         job.addCondition(SignedIn { _ in prerequisite }.condition)
         queue.addOperation(job)
         await job.ended()
-        #expect(job.error?.code == .cycle && job.executionCount == 0)
-        #expect(job.error?.dependencyPath.count == 4)
+        expect(job.error?.code == .cycle && job.executionCount == 0)
+        expect(job.error?.dependencyPath.count, equals: 4)
     }
 
     @Test("BEY-7: a prerequisite passes the barrier that the operation stands before", arguments: [true, false])
@@ -155,6 +155,6 @@ struct PrerequisiteTests {
         queue.addOperation(after)
         goOn.open()
         await after.ended()
-        #expect(order.withLock { $0 } == ["job", "barrier", "after"])
+        expect(order.withLock { $0 }, equals: ["job", "barrier", "after"])
     }
 }

@@ -72,8 +72,9 @@ struct RequestCallbackTests {
         let operation = observed("good", try service(), delegate)
         queue.addOperation(operation)
         await operation.ended()
-        #expect(
-            notes.withLock { $0 } == ["preprocess 200 off", "willDeliver 200 on", "delegate 200 on", "success 200 on"]
+        expect(
+            notes.withLock { $0 },
+            equals: ["preprocess 200 off", "willDeliver 200 on", "delegate 200 on", "success 200 on"]
         )
     }
 
@@ -86,12 +87,12 @@ struct RequestCallbackTests {
         func expected(_ code: String) -> [String] {
             ["preprocess 0 off", "willDeliver 0 on", "delegate \(code) on", "failure \(code) on"]
         }
-        #expect(notes.exchange([]) == expected("unacceptableStatus"))
+        expect(notes.exchange([]), equals: expected("unacceptableStatus"))
         let cancelled = observed("good", try service(), delegate)
         cancelled.cancel()
         queue.addOperation(cancelled)
         await cancelled.ended()
-        #expect(notes.withLock { $0 } == expected("cancelled") && transport.requests.count == 1)
+        expect(notes.withLock { $0 } == expected("cancelled") && transport.requests.count == 1)
     }
 
     @Test("CBK-1: the delegate is not retained; closures and their captures are released after delivery")
@@ -109,10 +110,10 @@ struct RequestCallbackTests {
             operation.willDeliver = { _ in withExtendedLifetime(held) {} }
             operation.success = { _ in withExtendedLifetime(held) {} }
         }
-        #expect(weakDelegate == nil && weakHeld != nil)
+        expect(weakDelegate == nil && weakHeld != nil)
         queue.addOperation(operation)
         await operation.ended()
-        #expect(await eventually { weakHeld == nil })
+        await expect(eventually { weakHeld == nil })
     }
 
     @Test("CBK-2: silent cancellation is told to accessories and waiting tasks only; other failures are told")
@@ -120,24 +121,24 @@ struct RequestCallbackTests {
         let delegate = Delegate(note)
         let service = try service { $0.silencesCancellation = true }
         let operation = observed("stall", service, delegate)
-        #expect(operation.silencesCancellation)
+        expect(operation.silencesCancellation)
         queue.addOperation(operation)
         await transport.waitForRequests(1)
         let value = Task { try await operation.value }
         operation.cancel()
         let error = await #expect(throws: NetworkError.self) { try await value.value }
         await operation.ended()
-        #expect(error?.code == .cancelled && notes.withLock { $0 }.isEmpty)
+        expect(error?.code == .cancelled && notes.withLock { $0 }.isEmpty)
         let missing = observed("missing", service, delegate)
         queue.addOperation(missing)
         await missing.ended()
-        #expect(notes.exchange([]).count == 4)
+        expect(notes.exchange([]).count, equals: 4)
         let loud = observed("good", service, delegate)
         loud.silencesCancellation = false
         loud.cancel()
         queue.addOperation(loud)
         await loud.ended()
-        #expect(notes.withLock { $0 }.count == 4)
+        expect(notes.withLock { $0 }.count, equals: 4)
     }
 
     /// Holds a call until a gate is open, and ends it as it is told.
@@ -192,12 +193,12 @@ struct RequestCallbackTests {
         operation.side = Ended(ending: Ending(decision: decision))
         operation.sendsItsOwn = sendsItsOwn
         queue.addOperation(operation)
-        #expect(await eventually { endCount.withLock { $0 } == 1 })
+        await expect(eventually { endCount.withLock { $0 } == 1 })
         // The end of that call is over when another one is.
         _ = try await EasyNetworkService(service.configuration).send(Get(api: "good"))
         gate.open()
         await operation.ended()
-        #expect(operation.error?.code == (sendsItsOwn ? nil : .cancelled))
+        expect(operation.error?.code, equals: (sendsItsOwn ? nil : .cancelled))
     }
 
     @Test("BEY-16: the failure of another call that no closure hears ends an operation that has not sent its request")
@@ -210,7 +211,7 @@ struct RequestCallbackTests {
         let operation = Asking(Get(api: "good"), service: try service())
         queue.addOperation(operation)
         await operation.ended()
-        #expect(operation.error?.statusCode == 404)
+        expect(operation.error?.statusCode, equals: 404)
     }
 
     @Test("CBK-4: the closures of a call that is made after the end come on the queue's callback queue")
@@ -229,7 +230,7 @@ struct RequestCallbackTests {
             }
             operation.service.request(Get(api: "good"), success: { _ in called() }, failure: { _ in called() })
         }
-        #expect(isThere)
+        expect(isThere)
     }
 
     @Test("CBK-8: start and finish of every request are posted, with the request and what it ended with")
@@ -254,17 +255,17 @@ struct RequestCallbackTests {
         }
         let expected = ["good", "200", "missing", "unacceptableStatus", "ftp://no.example", "invalidRequest"]
         let told = notes.withLock { $0 }
-        #expect(
-            told
-                == stride(from: 0, to: 6, by: 2).flatMap {
-                    ["\(expected[$0]) start", "\(expected[$0]) \(expected[$0 + 1])"]
-                }
+        expect(
+            told,
+            equals: stride(from: 0, to: 6, by: 2).flatMap {
+                ["\(expected[$0]) start", "\(expected[$0]) \(expected[$0 + 1])"]
+            }
         )
         let silent = EasyNetworkService(
             HostConfiguration(service.configuration.settings.with { $0.postsNotifications = false })
         )
         _ = try await silent.send(Get(api: "good"))
-        #expect(notes.withLock { $0.count } == told.count)
+        expect(notes.withLock { $0.count }, equals: told.count)
     }
 }
 

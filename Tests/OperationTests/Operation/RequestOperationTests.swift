@@ -38,11 +38,11 @@ struct RequestOperationTests {
         }
         dependent.addDependency(operation)
         queue.addOperations([dependent, operation], waitUntilFinished: false)
-        #expect(try await operation.value == Account(id: 1, name: "Ada"))
+        try await expect(operation.value, equals: Account(id: 1, name: "Ada"))
         await dependent.ended()
-        #expect(order.withLock { $0 } == ["Ada true", "dependent"])
-        #expect(try operation.result?.get().id == 1)
-        #expect(operation.success == nil && operation.failure == nil)
+        expect(order.withLock { $0 }, equals: ["Ada true", "dependent"])
+        try expect(operation.result?.get().id, equals: 1)
+        expect(operation.success == nil && operation.failure == nil)
     }
 
     @Test("RSP-4, RSP-6: an answer that cannot be mapped names the key")
@@ -50,8 +50,8 @@ struct RequestOperationTests {
         let operation = RequestOperation(GetAccount(id: 2), service: service)
         queue.addOperation(operation)
         let error = await #expect(throws: NetworkError.self) { try await operation.value }
-        #expect(error?.code == .cannotParseResponse && error?.message?.contains("name") == true)
-        #expect(error?.statusCode == 200 && error?.request != nil && error?.attempts == 1)
+        expect(error?.code == .cannotParseResponse && error?.message?.contains("name") == true)
+        expect(error?.statusCode == 200 && error?.request != nil && error?.attempts == 1)
     }
 
     @Test("BEY-2: a request made from the result before it; the token arrives")
@@ -67,9 +67,9 @@ struct RequestOperationTests {
         let second = first.then { Next(token: $0.name) }
         let third = second.then { response in GetAccount(id: response.statusCode == 200 ? 1 : 2) }
         queue.addOperations([third, second, first], waitUntilFinished: false)
-        #expect(try await third.value.id == 1)
-        #expect(server.requests(to: "/profile").first?.headers["Authorization"] == "Bearer Ada")
-        #expect(server.requests.map(\.path) == ["/users/1", "/profile", "/users/1"])
+        try await expect(third.value.id, equals: 1)
+        expect(server.requests(to: "/profile").first?.headers["Authorization"], equals: "Bearer Ada")
+        expect(server.requests.map(\.path), equals: ["/users/1", "/profile", "/users/1"])
     }
 
     @Test("BEY-1, BEY-2: a failed first step ends the rest with the root cause, and nothing more is sent")
@@ -79,8 +79,8 @@ struct RequestOperationTests {
         let third = second.then { _ in GetAccount(id: 1) }
         queue.addOperations([first, second, third], waitUntilFinished: false)
         let error = await #expect(throws: NetworkError.self) { try await third.value }
-        #expect(error?.code == .dependencyFailed && error?.rootCause.statusCode == 404)
-        #expect(server.requests.count == 1)
+        expect(error?.code == .dependencyFailed && error?.rootCause.statusCode == 404)
+        expect(server.requests.count, equals: 1)
     }
 
     @Test("BEY-2: an error thrown by the step is that of the next operation")
@@ -92,13 +92,13 @@ struct RequestOperationTests {
         let second = first.then { (_) -> GetAccount in throw Refusal() }
         queue.addOperations([first, second], waitUntilFinished: false)
         let error = await #expect(throws: NetworkError.self) { try await second.value }
-        #expect(error?.code == .invalidRequest && error?.underlying is Refusal)
-        #expect(error?.localizedDescription.contains("not today") == true)
+        expect(error?.code == .invalidRequest && error?.underlying is Refusal)
+        expect(error?.localizedDescription.contains("not today"), equals: true)
         let third = RequestOperation(GetAccount(id: 1), service: service)
         let fourth = third.then { (_) -> GetAccount in throw CancellationError() }
         queue.addOperations([third, fourth], waitUntilFinished: false)
         let cancelled = await #expect(throws: NetworkError.self) { try await fourth.value }
-        #expect(cancelled?.code == .cancelled)
+        expect(cancelled?.code, equals: .cancelled)
     }
 
     @Test("CBK-2, OPQ-2: cancelled in flight it ends once with .cancelled, and the connection is closed")
@@ -111,9 +111,9 @@ struct RequestOperationTests {
         operation.cancel()
         operation.cancel()
         await operation.ended()
-        #expect(failures.withLock { $0 } == [.cancelled])
-        #expect(await server.waitForConnections(0))
-        #expect(queue.operationCount == 0)
+        expect(failures.withLock { $0 }, equals: [.cancelled])
+        await expect(server.waitForConnections(0))
+        expect(queue.operationCount, equals: 0)
     }
 
     @Test("OPQ-2: an operation of a service cancels its own requests and no others'")
@@ -123,7 +123,7 @@ struct RequestOperationTests {
         queue.addOperation(cancelled)
         await server.waitForRequests(1)
         cancelled.cancel()
-        #expect(try await service.send(Get(api: "late")).statusCode == 200)
+        try await expect(service.send(Get(api: "late")).statusCode, equals: 200)
         let other = RequestOperation(Get(api: "stall"), service: service)
         queue.addOperation(other)
         await server.waitForRequests(3)
@@ -135,13 +135,13 @@ struct RequestOperationTests {
     func perform() async throws {
         let queue = queue
         let port = server.baseURL.absoluteString
-        #expect(try await queue.perform(Get(api: port + "/users/1")).statusCode == 200)
+        try await expect(queue.perform(Get(api: port + "/users/1")).statusCode, equals: 200)
         let task = Task { try await queue.perform(Get(api: port + "/stall")) }
         await server.waitForRequests(2)
         task.cancel()
         let error = await #expect(throws: NetworkError.self) { try await task.value }
-        #expect(error?.code == .cancelled)
-        #expect(await eventually { queue.operationCount == 0 })
+        expect(error?.code, equals: .cancelled)
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test("BEY-3: cancelling a task that awaits an operation on no queue returns at once")
@@ -150,7 +150,7 @@ struct RequestOperationTests {
         let task = Task { try await operation.value }
         task.cancel()
         let error = await #expect(throws: NetworkError.self) { try await task.value }
-        #expect(error?.code == .cancelled && operation.isCancelled && !operation.isFinished)
+        expect(error?.code == .cancelled && operation.isCancelled && !operation.isFinished)
     }
 
     @Test("OPQ-1: works on a plain OperationQueue, and finished by hand it still has a result")
@@ -158,13 +158,13 @@ struct RequestOperationTests {
         let plain = OperationQueue()
         let operation = RequestOperation(GetAccount(id: 1), service: service)
         plain.addOperation(operation)
-        #expect(try await operation.value.name == "Ada")
+        try await expect(operation.value.name, equals: "Ada")
         let byHand = RequestOperation(GetAccount(id: 1), service: service)
         byHand.finish()
         plain.addOperation(byHand)
         let error = await #expect(throws: NetworkError.self) { try await byHand.value }
-        #expect(error?.code == .invalidRequest)
-        #expect(server.requests.count == 1)
+        expect(error?.code, equals: .invalidRequest)
+        expect(server.requests.count, equals: 1)
     }
 
     @Test("CBK-1: a closure set after the delivery is not kept, and so keeps nothing alive")
@@ -176,9 +176,9 @@ struct RequestOperationTests {
             queue.addOperation(operation)
             _ = try await operation.value
             operation.success = { _ in _ = operation }
-            #expect(operation.success == nil)
+            expect(operation.success == nil)
         }
-        #expect(await eventually { released == nil })
+        await expect(eventually { released == nil })
     }
 
     @Test("CBK-1: an object that a closure retains may use the operation in its deinit")
@@ -191,7 +191,7 @@ struct RequestOperationTests {
         let operation = RequestOperation(GetAccount(id: 1), service: service)
         operation.success = { [holder = Holder(operation)] _ in _ = holder }
         operation.success = nil
-        #expect(operation.success == nil)
+        expect(operation.success == nil)
     }
 
     @Test("OPQ-3: the request's priority is the operation's")
@@ -201,6 +201,6 @@ struct RequestOperationTests {
             var api: String { "a" }
             var options: RequestOptions { RequestOptions(priority: .veryHigh) }
         }
-        #expect(RequestOperation(Urgent(), service: service).queuePriority == .veryHigh)
+        expect(RequestOperation(Urgent(), service: service).queuePriority, equals: .veryHigh)
     }
 }

@@ -28,14 +28,14 @@ struct ResponseBesideItemTests {
         let operation = RequestOperation(GetAccount(id: 7), service: service())
         let seen = Locked<[String?]>([])
         operation.success = { [weak operation] _ in seen.withLock { $0.append(operation?.response?.headers["Link"]) } }
-        #expect(operation.response == nil)
+        expect(operation.response == nil)
         NetworkQueue().addOperation(operation)
-        #expect(try await operation.value.id == 7)
+        try await expect(operation.value.id, equals: 7)
         let response = try #require(operation.response)
-        #expect(response.statusCode == 200 && response.headers["Link"] == "</next>" && response.source == .network)
-        #expect(response.history.count == 1 && response.url?.path == "/users/7")
-        #expect(response.body.isEmpty && response.node == nil)
-        #expect(seen.withLock { $0 } == ["</next>"])
+        expect(response.statusCode == 200 && response.headers["Link"] == "</next>" && response.source == .network)
+        expect(response.history.count == 1 && response.url?.path == "/users/7")
+        expect(response.body.isEmpty && response.node == nil)
+        expect(seen.withLock { $0 }, equals: ["</next>"])
     }
 
     @Test("RSP-8: the body goes when the item has been made, and stays if that is asked for or the item has it")
@@ -47,10 +47,10 @@ struct ResponseBesideItemTests {
         kept.keepsResponseBody = true
         let whole = RequestOperation(Get(api: "users/1"), service: service())
         NetworkQueue().addOperations([dropped, kept, whole], waitUntilFinished: false)
-        #expect(try await dropped.valueWithResponse.response.body.isEmpty)
+        try await expect(dropped.valueWithResponse.response.body.isEmpty)
         let (item, response) = try await kept.valueWithResponse
-        #expect(item.id == 1 && response.body == Data(#"{"id":1,"name":"Ann"}"#.utf8))
-        #expect(try await whole.value.text().hasPrefix("{") && whole.response?.body.isEmpty == true)
+        expect(item.id == 1 && response.body == Data(#"{"id":1,"name":"Ann"}"#.utf8))
+        try await expect(whole.value.text().hasPrefix("{") && whole.response?.body.isEmpty == true)
     }
 
     @Test("RSP-8: a failure has no response beside its error")
@@ -61,13 +61,13 @@ struct ResponseBesideItemTests {
         operation.failure = { error in code.exchange(error.statusCode) }
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(operation.response == nil && operation.error?.statusCode == 404 && code.withLock { $0 } == 404)
+        expect(operation.response == nil && operation.error?.statusCode == 404 && code.withLock { $0 } == 404)
         // The item cannot be made of what came.
         transport.route("GET", "/users/1") { _ in .json([Int]()) }
         let unreadable = RequestOperation(GetAccount(id: 1), service: service())
         NetworkQueue().addOperation(unreadable)
         await unreadable.ended()
-        #expect(unreadable.error != nil && unreadable.response == nil)
+        expect(unreadable.error != nil && unreadable.response == nil)
     }
 
     @Test("RSP-8: closures get the response beside the item, after those for the item, once")
@@ -80,8 +80,8 @@ struct ResponseBesideItemTests {
         }
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(calls.withLock { $0 } == ["7", "7 </next>"])
-        #expect(operation.successWithResponse == nil)
+        expect(calls.withLock { $0 }, equals: ["7", "7 </next>"])
+        expect(operation.successWithResponse == nil)
         // Alone, it is called, too; removed, it is not.
         let (alone, removed) = (
             RequestOperation(GetAccount(id: 8), service: service()),
@@ -94,7 +94,7 @@ struct ResponseBesideItemTests {
         NetworkQueue().addOperations([alone, removed], waitUntilFinished: false)
         await alone.ended()
         await removed.ended()
-        #expect(calls.withLock { $0 } == ["7", "7 </next>", "8"])
+        expect(calls.withLock { $0 }, equals: ["7", "7 </next>", "8"])
     }
 
     @Test("RSP-8: on the main actor, too")
@@ -107,7 +107,7 @@ struct ResponseBesideItemTests {
         })
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(seen == ["7 </next>"])
+        expect(seen, equals: ["7 </next>"])
     }
 
     @Test("RSP-8: values that an interceptor attached reach the callbacks")
@@ -127,7 +127,7 @@ struct ResponseBesideItemTests {
         operation.successWithResponse = { _, response in page.exchange(response.userInfo["page"] as? Int) }
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(page.withLock { $0 } == 3 && operation.response?.userInfo["page"] as? Int == 3)
+        expect(page.withLock { $0 } == 3 && operation.response?.userInfo["page"] as? Int == 3)
     }
 
     @Test("RSP-8: in tasks the response comes with its body")
@@ -137,7 +137,7 @@ struct ResponseBesideItemTests {
             try await queue.performWithResponse(GetAccount(id: 7), service: service),
             try await service.performWithResponse(GetAccount(id: 7)),
         ] {
-            #expect(account.id == 7 && response.headers["Link"] == "</next>" && response.body.count > 10)
+            expect(account.id == 7 && response.headers["Link"] == "</next>" && response.body.count > 10)
         }
         await #expect(throws: NetworkError.self) {
             try await queue.performWithResponse(Get(api: "broken"), service: service)
@@ -148,10 +148,10 @@ struct ResponseBesideItemTests {
             .withResponses
         {
             let (account, response) = try result.get()
-            #expect(account.id == index + 1 && response.headers["Link"] == "</next>")
+            expect(account.id == index + 1 && response.headers["Link"] == "</next>")
             seen[index] = response.body.count
         }
-        #expect(seen.count == 20 && seen.values.allSatisfy { $0 > 10 })
+        expect(seen.count == 20 && seen.values.allSatisfy { $0 > 10 })
     }
 
     @Test("RSP-8, BEY-16: closures of the older way get the whole response beside the JSON")
@@ -174,7 +174,7 @@ struct ResponseBesideItemTests {
         let operation = Load(service: service())
         NetworkQueue().addOperation(operation)
         await operation.ended()
-        #expect(operation.seen == "Ann </next> true")
+        expect(operation.seen, equals: "Ann </next> true")
         let failing = service()
         let code = await withCheckedContinuation { continuation in
             failing.requestOnMain(
@@ -183,7 +183,7 @@ struct ResponseBesideItemTests {
                 failure: { continuation.resume(returning: $0.statusCode) }
             )
         }
-        #expect(code == 404)
+        expect(code, equals: 404)
     }
 
     @Test("RSP-8: a shared answer and one of the cache say so, each beside its own item")
@@ -199,13 +199,13 @@ struct ResponseBesideItemTests {
         for job in jobs { job.repeatPolicy = .join }
         let queue = NetworkQueue()
         queue.addOperations(jobs, waitUntilFinished: false)
-        #expect(await eventually { queue.joinedCount == 2 })
+        await expect(eventually { queue.joinedCount == 2 })
         gate.signal()
         for job in jobs { await job.ended() }
         let later = RequestOperation(Get(api: "shared"), service: service)
         queue.addOperation(later)
         await later.ended()
-        #expect(Set((jobs + [later]).map(\.response?.source)) == [.network, .joined, .cache])
+        expect(Set((jobs + [later]).map(\.response?.source)), equals: [.network, .joined, .cache])
     }
 
     @Test("RSP-8: a batch's operations have their responses, and a download that of its last message")
@@ -216,7 +216,7 @@ struct ResponseBesideItemTests {
         let queue = NetworkQueue()
         queue.addOperation(batch)
         try await batch.finished()
-        #expect(jobs.map { $0.response?.url?.path } == ["/users/1", "/users/2", "/users/3"])
+        expect(jobs.map { $0.response?.url?.path }, equals: ["/users/1", "/users/2", "/users/3"])
         let folder = TestFolder()
         let download = DownloadOperation(
             Get(api: "users/1"),
@@ -225,6 +225,6 @@ struct ResponseBesideItemTests {
         )
         queue.addOperation(download)
         _ = try await download.value
-        #expect(download.response?.headers["Link"] == "</next>" && download.response?.body.isEmpty == true)
+        expect(download.response?.headers["Link"] == "</next>" && download.response?.body.isEmpty == true)
     }
 }

@@ -80,20 +80,20 @@ struct UploadOperationTests {
         let received = Int(try await upload.value) ?? 0
         let request = try #require(server.requests.last)
         if form == .form {
-            #expect(MultipartText.parts(request.body, boundary: "boundary")?.first?.data == bytes)
+            expect(MultipartText.parts(request.body, boundary: "boundary")?.first?.data, equals: bytes)
         } else {
-            #expect(request.body == bytes)
+            expect(request.body, equals: bytes)
         }
         // A URLSession writes a stream to a file first, and then knows its length.
         let hasLength = form != .streamOfUnknownLength || wire == .urlSession
-        #expect((request.headers["Content-Length"] == "\(received)") == hasLength)
+        expect((request.headers["Content-Length"] == "\(received)"), equals: hasLength)
         // TRF-1
         let all = await told.value
-        #expect(zip(all, all.dropFirst()).allSatisfy { $0.completedBytes <= $1.completedBytes })
-        #expect(all.last?.completedBytes == Int64(received))
-        #expect(all.last?.totalBytes == (form == .streamOfUnknownLength ? nil : Int64(received)))
-        #expect(upload.progress.isFinished && upload.progress.fractionCompleted == 1)
-        #expect(upload.progress.totalUnitCount == received && upload.progress.completedUnitCount == received)
+        expect(zip(all, all.dropFirst()).allSatisfy { $0.completedBytes <= $1.completedBytes })
+        expect(all.last?.completedBytes, equals: Int64(received))
+        expect(all.last?.totalBytes, equals: (form == .streamOfUnknownLength ? nil : Int64(received)))
+        expect(upload.progress.isFinished && upload.progress.fractionCompleted == 1)
+        expect(upload.progress.totalUnitCount == received && upload.progress.completedUnitCount == received)
     }
 
     @Test("TRF-4: the body of the request, also one made of its parameters")
@@ -112,14 +112,14 @@ struct UploadOperationTests {
             UploadOperation(Put(body: nil), service: service),
         ]
         for upload in uploads { queue.addOperation(upload) }
-        #expect(try await uploads[0].value == "17")
-        #expect(try await uploads[1].value == "0")
-        #expect(uploads.map(\.progress.totalUnitCount) == [17, 1])
+        try await expect(uploads[0].value, equals: "17")
+        try await expect(uploads[1].value, equals: "0")
+        expect(uploads.map(\.progress.totalUnitCount), equals: [17, 1])
         let post = UploadOperation(Post(), service: service)
         queue.addOperation(post)
         _ = try await post.value
-        #expect(server.requests.last?.body == Data(#"{"name":"Ada"}"#.utf8))
-        #expect(post.progress.totalUnitCount == 14 && post.progress.isFinished)
+        expect(server.requests.last?.body, equals: Data(#"{"name":"Ada"}"#.utf8))
+        expect(post.progress.totalUnitCount == 14 && post.progress.isFinished)
     }
 
     @Test(
@@ -139,7 +139,7 @@ struct UploadOperationTests {
         let upload = UploadOperation(Post(query: place), from: .text("body"), service: service)
         queue.addOperation(upload)
         _ = try await upload.value
-        #expect(server.requests.last?.query == "name=Ada" && server.requests.last?.body == Data("body".utf8))
+        expect(server.requests.last?.query == "name=Ada" && server.requests.last?.body == Data("body".utf8))
     }
 
     @Test("TRF-1: in a batch an upload counts by its progress and its weight")
@@ -152,11 +152,11 @@ struct UploadOperationTests {
         queue.addOperation(batch)
         await upload.ended()
         let progress = batch.progress
-        #expect(await eventually { progress.completedUnitCount == 9 && progress.fractionCompleted == 0.9 })
-        #expect(progress.totalUnitCount == 10)
+        await expect(eventually { progress.completedUnitCount == 9 && progress.fractionCompleted == 0.9 })
+        expect(progress.totalUnitCount, equals: 10)
         batch.progress.cancel()
         await batch.ended()
-        #expect(other.isCancelled && upload.error == nil && upload.result != nil && server.requests.count == 1)
+        expect(other.isCancelled && upload.error == nil && upload.result != nil && server.requests.count == 1)
     }
 
     @Test("TRF-1: cancelling the progress cancels the upload, while its body is awaited; it cannot be paused")
@@ -181,13 +181,13 @@ struct UploadOperationTests {
             ),
             service: service
         )
-        #expect(upload.progress.isCancellable && !upload.progress.isPausable)
+        expect(upload.progress.isCancellable && !upload.progress.isPausable)
         queue.addOperation(upload)
         await asked.opened()
         upload.progress.cancel()
         await upload.ended()
-        #expect(upload.isCancelled && upload.error?.code == .cancelled && server.requests.isEmpty)
-        #expect(!upload.progress.isFinished)
+        expect(upload.isCancelled && upload.error?.code == .cancelled && server.requests.isEmpty)
+        expect(!upload.progress.isFinished)
     }
 
     @Test("TRF-4: a server that refuses after the head ends it at once; most of the body is never asked for")
@@ -212,9 +212,9 @@ struct UploadOperationTests {
         let upload = UploadOperation(Put(retry: RetryPolicy(baseDelay: 0)), from: .stream(stream), service: service)
         queue.addOperation(upload)
         await upload.ended()
-        #expect(upload.error?.statusCode == 413 && upload.error?.code == .unacceptableStatus)
-        #expect(taken.withLock { $0 } < count / 2)
-        #expect(!upload.progress.isFinished)
+        expect(upload.error?.statusCode == 413 && upload.error?.code == .unacceptableStatus)
+        expect(taken.withLock { $0 } < count / 2)
+        expect(!upload.progress.isFinished)
     }
 
     @Test("TRF-4: a replayable body is sent again, and the progress begins again", arguments: [true, false])
@@ -229,10 +229,10 @@ struct UploadOperationTests {
         let upload = UploadOperation(Put(retry: RetryPolicy(baseDelay: 0)), from: .stream(stream), service: service)
         queue.addOperation(upload)
         await upload.ended()
-        #expect(made.withLock { $0 } == (isReplayable ? 2 : 1))
-        #expect((upload.error == nil) == isReplayable && upload.progress.isFinished == isReplayable)
-        #expect(server.requests.count == (isReplayable ? 1 : 0))
-        if isReplayable { #expect(server.requests.first?.body == bytes) }
+        expect(made.withLock { $0 }, equals: (isReplayable ? 2 : 1))
+        expect((upload.error == nil) == isReplayable && upload.progress.isFinished == isReplayable)
+        expect(server.requests.count, equals: (isReplayable ? 1 : 0))
+        if isReplayable { expect(server.requests.first?.body, equals: bytes) }
     }
 
     @Test("TRF-4: a redirect that keeps the method sends the body again", arguments: [Form.file, .form])
@@ -244,9 +244,9 @@ struct UploadOperationTests {
         let upload = UploadOperation(Put(), from: try body(form, in: folder), service: service)
         queue.addOperation(upload)
         let received = Int(try await upload.value) ?? 0
-        #expect(server.requests.map(\.path) == ["/upload", "/elsewhere"])
-        #expect(received >= bytes.count && server.requests.allSatisfy { $0.body.count == received })
-        #expect(upload.progress.isFinished && upload.progress.totalUnitCount == received)
+        expect(server.requests.map(\.path), equals: ["/upload", "/elsewhere"])
+        expect(received >= bytes.count && server.requests.allSatisfy { $0.body.count == received })
+        expect(upload.progress.isFinished && upload.progress.totalUnitCount == received)
     }
 
     @Test(
@@ -269,9 +269,9 @@ struct UploadOperationTests {
             // The pending timer may belong to the progress only, which makes the upload slower, never faster.
             clock.advance(by: 0.05)
         }
-        #expect(Int(try await upload.value) ?? 0 >= bytes.count)
+        expect(Int(try await upload.value) ?? 0 >= bytes.count)
         // Allows a tenth of a second sent in advance, and another one after the last piece.
-        #expect(clock.now > 9.7, "\(clock.now)")
+        expect(clock.now > 9.7, "\(clock.now)")
     }
 
     @Test(
@@ -283,8 +283,8 @@ struct UploadOperationTests {
             UploadOperation(Put(repeatPolicy: .join), from: .text("body \(number)"), service: service)
         }
         for upload in uploads { queue.addOperation(upload) }
-        for upload in uploads { #expect(try await upload.value == "6") }
-        #expect(Set(server.requests.map(\.body)) == [Data("body 1".utf8), Data("body 2".utf8)])
+        for upload in uploads { try await expect(upload.value, equals: "6") }
+        expect(Set(server.requests.map(\.body)), equals: [Data("body 1".utf8), Data("body 2".utf8)])
         queue.isSuspended = true
         let others = ["a", "b", "a"].map { text in
             UploadOperation(Put(repeatPolicy: .ignoreNewer), from: .text(text), service: service)
@@ -292,6 +292,6 @@ struct UploadOperationTests {
         for other in others { queue.addOperation(other) }
         queue.isSuspended = false
         for other in others { await other.ended() }
-        #expect(others.map { $0.error?.code } == [nil, nil, .refused])
+        expect(others.map { $0.error?.code }, equals: [nil, nil, .refused])
     }
 }

@@ -21,15 +21,15 @@ struct ValueWaitersTests {
         NetworkQueue().addOperation(operation)
         await server.waitForRequests(1)
         // The server withholds the answer until all of them have given up.
-        #expect(await eventually { operation.waiterCount == 4 })
+        await expect(eventually { operation.waiterCount == 4 })
         for task in impatient {
             task.cancel()
             let error = await #expect(throws: NetworkError.self) { try await task.value }
-            #expect(error?.code == .cancelled)
+            expect(error?.code, equals: .cancelled)
         }
-        #expect(!operation.isCancelled && operation.waiterCount == 1)
+        expect(!operation.isCancelled && operation.waiterCount == 1)
         gate.signal()
-        #expect(try await patient.value == "ok")
+        try await expect(patient.value, equals: "ok")
     }
 
     @Test("BEY-3: when the last waiter is cancelled the operation is, and its connection is closed")
@@ -40,14 +40,14 @@ struct ValueWaitersTests {
         NetworkQueue().addOperation(operation)
         let tasks = (0..<20).map { _ in Task { try await operation.value } }
         await server.waitForRequests(1)
-        #expect(await eventually { operation.waiterCount == tasks.count })
+        await expect(eventually { operation.waiterCount == tasks.count })
         for task in tasks { task.cancel() }
         for task in tasks {
             let error = await #expect(throws: NetworkError.self) { try await task.value }
-            #expect(error?.code == .cancelled)
+            expect(error?.code, equals: .cancelled)
         }
-        #expect(operation.isCancelled)
-        #expect(await server.waitForConnections(0))
+        expect(operation.isCancelled)
+        await expect(server.waitForConnections(0))
     }
 
     @Test("BEY-3: an item that is there wins over the cancellation of the task")
@@ -64,8 +64,8 @@ struct ValueWaitersTests {
         }
         task.cancel()
         gate.open()
-        #expect(try await task.value == "ok")
-        #expect(!operation.isCancelled)
+        try await expect(task.value, equals: "ok")
+        expect(!operation.isCancelled)
     }
 
     @Test("BEY-3: an operation that was awaited, cancelled and never started is released")
@@ -78,6 +78,6 @@ struct ValueWaitersTests {
             task.cancel()
             _ = await task.result
         }
-        #expect(await eventually { released == nil })
+        await expect(eventually { released == nil })
     }
 }

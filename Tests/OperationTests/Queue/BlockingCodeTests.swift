@@ -109,7 +109,7 @@ struct BlockingCodeTests {
         )
         NetworkQueue().addOperation(download)
         _ = try await download.value
-        #expect(places.withLock { $0 } == ["condition": true, "refresh": true, "download": true])
+        expect(places.withLock { $0 }, equals: ["condition": true, "refresh": true, "download": true])
     }
 
     @Test(
@@ -155,7 +155,7 @@ struct BlockingCodeTests {
                 }
             )
             await over.opened()
-            #expect(outcomes.withLock { $0 } == [.success])
+            expect(outcomes.withLock { $0 }, equals: [.success])
             return
         case .validation:
             operation = RequestOperation(Mapped(validate: block), service: EasyNetworkService(host))
@@ -212,6 +212,6 @@ struct BlockingCodeTests {
         queue.addOperation(operation)
         await operation.ended()
         let seen = outcomes.withLock { $0 }
-        #expect(!seen.isEmpty && seen.allSatisfy { $0 == .success } && operation.error == nil)
+        expect(!seen.isEmpty && seen.allSatisfy { $0 == .success } && operation.error == nil)
     }
 }

@@ -32,20 +32,20 @@ struct DeadlineTests {
         let waiting = job("waiting", deadline: 7)
         dependent.addDependency(running)
         for job in [running, dependent, waiting] { queue.addOperation(job) }
-        #expect(clock.pendingCount == 1)
+        expect(clock.pendingCount, equals: 1)
         clock.advance(by: 4.9)
-        #expect(!dependent.hasOutcome)
+        expect(!dependent.hasOutcome)
         clock.advance(by: 0.1)
         await dependent.ended()
-        #expect(dependent.error?.code == .timedOut && dependent.executionCount == 0 && !dependent.isCancelled)
-        #expect(dependent.error?.message == "its deadline of 5 s has passed: it waits for 'running'")
+        expect(dependent.error?.code == .timedOut && dependent.executionCount == 0 && !dependent.isCancelled)
+        expect(dependent.error?.message, equals: "its deadline of 5 s has passed: it waits for 'running'")
         clock.advance(by: 2)
         await waiting.ended()
-        #expect(waiting.error?.message == "its deadline of 7 s has passed: it waits for one of 1 slots")
+        expect(waiting.error?.message, equals: "its deadline of 7 s has passed: it waits for one of 1 slots")
         clock.advance(by: 3)
         await running.ended()
-        #expect(running.error?.message == "its deadline of 10 s has passed: it runs" && running.executionCount == 1)
-        #expect(await eventually { clock.pendingCount == 0 && queue.operationCount == 0 })
+        expect(running.error?.message == "its deadline of 10 s has passed: it runs" && running.executionCount == 1)
+        await expect(eventually { clock.pendingCount == 0 && queue.operationCount == 0 })
     }
 
     @Test("OPQ-10: a suspended queue keeps deadlines, and one of no time ends at once without having run")
@@ -59,9 +59,9 @@ struct DeadlineTests {
         await odd.ended()
         clock.advance(by: 3)
         await later.ended()
-        #expect(later.error?.message?.hasSuffix("it waits because the queue is suspended") == true)
-        #expect([later, now, odd].allSatisfy { $0.error?.code == .timedOut && $0.executionCount == 0 })
-        #expect(clock.pendingCount == 0)
+        expect(later.error?.message?.hasSuffix("it waits because the queue is suspended"), equals: true)
+        expect([later, now, odd].allSatisfy { $0.error?.code == .timedOut && $0.executionCount == 0 })
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("OPQ-10: what ends in time leaves no timer, and its end stays")
@@ -69,9 +69,9 @@ struct DeadlineTests {
         let jobs = (0..<200).map { number in job("\(number)", deadline: TimeInterval(number + 1)) { $0.finish() } }
         for job in jobs { queue.addOperation(job) }
         for job in jobs { await job.ended() }
-        #expect(await eventually { clock.pendingCount == 0 })
+        await expect(eventually { clock.pendingCount == 0 })
         clock.advance(by: 1_000)
-        #expect(jobs.allSatisfy { $0.error == nil && $0.executionCount == 1 })
+        expect(jobs.allSatisfy { $0.error == nil && $0.executionCount == 1 })
     }
 
     @Test("OPQ-10: a batch ends at its deadline with its children, a chain with its step", arguments: [false, true])
@@ -90,12 +90,12 @@ struct DeadlineTests {
         let failures = Locked(0)
         group.whenFinished { failures.withLock { $0 += 1 } }
         queue.addOperation(group)
-        #expect(await eventually { first.isExecuting })
+        await expect(eventually { first.isExecuting })
         clock.advance(by: 10)
         await group.ended()
-        #expect(group.error?.code == .timedOut && first.error?.code == .cancelled)
-        #expect(second.executionCount == 0 && failures.withLock { $0 } == 1)
-        #expect(await eventually { queue.operationCount == 0 && clock.pendingCount == 0 })
+        expect(group.error?.code == .timedOut && first.error?.code == .cancelled)
+        expect(second.executionCount == 0 && failures.withLock { $0 } == 1)
+        await expect(eventually { queue.operationCount == 0 && clock.pendingCount == 0 })
     }
 
     @Test("OPQ-10: a request that stalls ends at its deadline, its retries and dependents with it")
@@ -109,12 +109,12 @@ struct DeadlineTests {
         let next = request.then { _ in Request<Data>("next") }
         request.deadline = 2
         queue.addOperations([request, next], waitUntilFinished: false)
-        #expect(await eventually { transport.requests.count == 1 })
+        await expect(eventually { transport.requests.count == 1 })
         clock.advance(by: 2)
         let error = await #expect(throws: NetworkError.self) { try await request.value }
-        #expect(error?.code == .timedOut && error?.message?.contains("deadline") == true)
+        expect(error?.code == .timedOut && error?.message?.contains("deadline") == true)
         await next.ended()
-        #expect(next.error?.rootCause.code == .timedOut && transport.requests.count == 1)
+        expect(next.error?.rootCause.code == .timedOut && transport.requests.count == 1)
     }
 
     private final class Stoppable: NetworkOperation, @unchecked Sendable {
@@ -132,10 +132,10 @@ struct DeadlineTests {
         let operation = Stoppable()
         operation.deadline = 1
         queue.addOperation(operation)
-        #expect(await eventually { operation.isExecuting })
+        await expect(eventually { operation.isExecuting })
         clock.advance(by: 1)
         await operation.ended()
-        #expect(operation.error?.code == .timedOut && !operation.isCancelled && operation.stops.withLock { $0 } == 1)
+        expect(operation.error?.code == .timedOut && !operation.isCancelled && operation.stops.withLock { $0 } == 1)
     }
 
     @Test("OPQ-10: deadlines that pass while jobs end, are cancelled and finish: each job ends once", arguments: 0..<4)
@@ -155,10 +155,10 @@ struct DeadlineTests {
             if number % 7 == 0 { jobs[Int.random(in: 0...number, using: &random)].cancel() }
         }
         await queue.waitUntilIdle()
-        #expect(await eventually { ends.withLock { $0 } == jobs.count })
-        #expect(queue.state.withLock { $0.deadlines.isEmpty })
+        await expect(eventually { ends.withLock { $0 } == jobs.count })
+        expect(queue.state.withLock { $0.deadlines.isEmpty })
         let codes = Set(jobs.map { $0.error?.code })
-        #expect(codes.isSubset(of: [nil, .timedOut, .cancelled]), "\(codes), seed \(seed)")
+        expect(codes.isSubset(of: [nil, .timedOut, .cancelled]), "\(codes), seed \(seed)")
     }
 
     @Test("OPQ-10: a hundred thousand deadlines are kept in order, and forgotten at a constant cost")
@@ -168,7 +168,7 @@ struct DeadlineTests {
         let jobs = (0..<TestLoad.count(100_000)).map { _ in Job() }
         for (number, job) in jobs.enumerated() { deadlines.add(job, at: TimeInterval(number * 7_919 % jobs.count)) }
         for job in jobs.dropLast(10) { deadlines.remove(job) }
-        #expect(deadlines.next != nil)
-        #expect(deadlines.takeDue(now: .infinity).count == 10 && deadlines.next == nil && deadlines.isEmpty)
+        expect(deadlines.next != nil)
+        expect(deadlines.takeDue(now: .infinity).count == 10 && deadlines.next == nil && deadlines.isEmpty)
     }
 }

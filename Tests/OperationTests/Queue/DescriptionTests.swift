@@ -33,20 +33,20 @@ struct DescriptionTests {
         let first = TestJob { job in over.whenOpen { job.finish() } }
         first.name = "sign-in"
         let news = RequestOperation(GetNews(), service: service)
-        #expect("\(news)" == "RequestOperation<GetNews> (GET https://api.example.com/v1/news): is on no queue")
+        expect("\(news)", equals: "RequestOperation<GetNews> (GET https://api.example.com/v1/news): is on no queue")
         news.name = "news"
         news.addDependency(first)
         queue.addOperations([first, news], waitUntilFinished: false)
-        #expect(await eventually { "\(first)" == "TestJob 'sign-in': runs" })
+        await expect(eventually { "\(first)" == "TestJob 'sign-in': runs" })
         let waiting = "RequestOperation<GetNews> 'news' (GET https://api.example.com/v1/news): waits for 'sign-in'"
-        #expect("\(news)" == waiting && String(reflecting: news) == waiting)
+        expect("\(news)" == waiting && String(reflecting: news) == waiting)
         over.open()
         _ = try? await news.value
-        #expect(await eventually { first.isFinished })
-        #expect("\(first)" == "TestJob 'sign-in': has succeeded")
+        await expect(eventually { first.isFinished })
+        expect("\(first)", equals: "TestJob 'sign-in': has succeeded")
         let failed =
             "RequestOperation<GetNews> 'news': has failed: NetworkError.unacceptableStatus: The server answered 503"
-        #expect("\(news)".hasPrefix(failed), "\(news)")
+        expect("\(news)".hasPrefix(failed), "\(news)")
     }
 
     @Test("BEY-7: a request that is under way is told as it was sent")
@@ -55,10 +55,10 @@ struct DescriptionTests {
         let news = RequestOperation(GetNews(), service: service)
         NetworkQueue().addOperation(news)
         await transport.waitForRequests(1)
-        #expect("\(news)" == "RequestOperation<GetNews> (GET https://api.example.com/v1/news): runs")
+        expect("\(news)", equals: "RequestOperation<GetNews> (GET https://api.example.com/v1/news): runs")
         news.cancel()
         await news.ended()
-        #expect("\(news)" == "RequestOperation<GetNews>: was cancelled")
+        expect("\(news)", equals: "RequestOperation<GetNews>: was cancelled")
     }
 
     @Test("BEY-7: a long list of reasons is cut, and one on an OperationQueue says so")
@@ -71,18 +71,18 @@ struct DescriptionTests {
         }
         let queue = NetworkQueue()
         queue.addOperation(job)
-        #expect("\(job)".hasSuffix("waits for '2', which is on no queue; and 2 more"), "\(job)")
+        expect("\(job)".hasSuffix("waits for '2', which is on no queue; and 2 more"), "\(job)")
         job.cancel()
-        #expect("\(job)" == "TestJob: was cancelled")
+        expect("\(job)", equals: "TestJob: was cancelled")
         let plain = OperationQueue()
         let waiting = TestJob()
         let never = BlockOperation {}
         waiting.addDependency(never)
         plain.addOperation(waiting)
-        #expect("\(waiting)" == "TestJob: waits in an OperationQueue")
+        expect("\(waiting)", equals: "TestJob: waits in an OperationQueue")
         never.start()
         plain.waitUntilAllOperationsAreFinished()
-        #expect("\(waiting)" == "TestJob: has succeeded")
+        expect("\(waiting)", equals: "TestJob: has succeeded")
     }
 
     @Test("BEY-21: neither operation nor queue tells secrets")
@@ -94,7 +94,7 @@ struct DescriptionTests {
         queue.isSuspended = true
         queue.addOperation(operation)
         for text in ["\(operation)", "\(queue)", String(reflecting: operation), "\(queue.queue)"] {
-            #expect(!text.contains("s3cret"), "\(text)")
+            expect(!text.contains("s3cret"), "\(text)")
         }
         operation.cancel()
     }
@@ -102,7 +102,7 @@ struct DescriptionTests {
     @Test("OPQ-3: a queue tells name, counts and limits")
     func queue() async {
         let queue = NetworkQueue(name: "shop", maxConcurrentOperationCountPerHost: 2)
-        #expect("\(queue)" == "NetworkQueue 'shop': 0 jobs, 0 of 6 slots taken, at most 2 per host")
+        expect("\(queue)", equals: "NetworkQueue 'shop': 0 jobs, 0 of 6 slots taken, at most 2 per host")
         let over = Gate()
         let jobs = (0..<3).map { _ in TestJob { job in over.whenOpen { job.finish() } } }
         for job in jobs { job.tags = ["list"] }
@@ -116,11 +116,11 @@ struct DescriptionTests {
         let text =
             "NetworkQueue 'shop': 3 jobs, 2 slots taken, no limit, api.example.com 0 of 4, tag 'list' 2 of 2, "
             + "at most 500 per 0.5 s, suspended"
-        #expect("\(queue)" == text && "\(queue.queue)" == text, "\(queue)")
+        expect("\(queue)" == text && "\(queue.queue)" == text, "\(queue)")
         queue.isSuspended = false
         over.open()
         _ = await queue.shutDown(deadline: 60)
-        #expect(
+        expect(
             "\(queue)".hasPrefix("NetworkQueue 'shop': 0 jobs, 0 slots taken") && "\(queue)".contains("shut down at ")
         )
     }

@@ -46,9 +46,9 @@ struct ForeignOperationTests {
         }
         queue.addOperation(gated)
         queue.addOperation(opener)
-        #expect(await eventually { gated.isFinished })
-        #expect(order.withLock { $0 } == ["opener", "gated"])
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(eventually { gated.isFinished })
+        expect(order.withLock { $0 }, equals: ["opener", "gated"])
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test("OPQ-1: an operation that becomes ready while nothing else happens on the queue runs")
@@ -60,11 +60,11 @@ struct ForeignOperationTests {
         let other = TestJob()
         queue.addOperation(other)
         await other.ended()
-        #expect(!first.isFinished && queue.operationCount == 2)
+        expect(!first.isFinished && queue.operationCount == 2)
         first.open()
-        #expect(await eventually { first.isFinished })
+        await expect(eventually { first.isFinished })
         second.open()
-        #expect(await eventually { second.isFinished && queue.operationCount == 0 })
+        await expect(eventually { second.isFinished && queue.operationCount == 0 })
     }
 
     @Test(
@@ -78,9 +78,9 @@ struct ForeignOperationTests {
         dependent.addDependency(gated)
         queue.addOperations([gated, dependent], waitUntilFinished: false)
         if byQueue { queue.cancelAllOperations() } else { gated.cancel() }
-        #expect(await eventually { gated.isFinished && dependent.isFinished })
-        #expect(dependent.error != nil)
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(eventually { gated.isFinished && dependent.isFinished })
+        expect(dependent.error != nil)
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test(
@@ -94,11 +94,11 @@ struct ForeignOperationTests {
         queue.addOperations([gated, dependent], waitUntilFinished: false)
         gated.cancel()
         await dependent.ended()
-        #expect(dependent.executionCount == 1)
-        #expect(await eventually { queue.operationCount == 0 })
+        expect(dependent.executionCount, equals: 1)
+        await expect(eventually { queue.operationCount == 0 })
         // Foundation has it now, and finishes it when it is ready.
         gated.open()
-        #expect(await eventually { gated.isFinished })
+        await expect(eventually { gated.isFinished })
     }
 
     /// An operation that is finished manually, and is never ready.
@@ -123,11 +123,11 @@ struct ForeignOperationTests {
         let dependent = TestJob()
         dependent.addDependency(operation)
         queue.addOperations([operation, dependent], waitUntilFinished: false)
-        #expect(queue.explain(operation) == [.notReady])
+        expect(queue.explain(operation), equals: [.notReady])
         operation.finish()
         await dependent.ended()
-        #expect(dependent.error == nil)
-        #expect(await eventually { queue.operationCount == 0 })
+        expect(dependent.error == nil)
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     /// An operation that is cancelled when it is first asked whether it is ready, and is never ready.
@@ -144,8 +144,8 @@ struct ForeignOperationTests {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let next = TestJob()
         queue.addOperations([CancelledWhenAsked(), next], waitUntilFinished: false)
-        #expect(await eventually { next.isFinished && queue.operationCount == 0 })
-        #expect(next.error == nil)
+        await expect(eventually { next.isFinished && queue.operationCount == 0 })
+        expect(next.error == nil)
     }
 
     @Test("OPQ-1: users see their own operation, and nothing keeps it when it is done or was never used")
@@ -160,16 +160,16 @@ struct ForeignOperationTests {
             (foreign, unused) = (plain, idle)
             TestJob().addDependency(idle)
             dependent.addDependency(plain)
-            #expect(dependent.dependencies == [plain])
+            expect(dependent.dependencies, equals: [plain])
             queue.addOperations([plain, dependent], waitUntilFinished: false)
-            #expect(queue.operations == [plain, dependent])
+            expect(queue.operations, equals: [plain, dependent])
             queue.addOperation(plain)
-            #expect(queue.operationCount == 2)
+            expect(queue.operationCount, equals: 2)
         }
         queue.isSuspended = false
         await dependent.ended()
-        #expect(dependent.error == nil)
-        #expect(await eventually { foreign == nil && unused == nil })
+        expect(dependent.error == nil)
+        await expect(eventually { foreign == nil && unused == nil })
     }
 
     @Test("BEY-7: an operation that closes a cycle is cancelled, and its dependents learn the cause")
@@ -182,8 +182,8 @@ struct ForeignOperationTests {
         queue.addOperation(plain)
         await dependent.ended()
         await plain.ended()
-        #expect(plain.isCancelled && dependent.error?.rootCause.code == .cycle)
-        #expect(await eventually { queue.operationCount == 0 })
+        expect(plain.isCancelled && dependent.error?.rootCause.code == .cycle)
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test("OPQ-2: an operation that is cancelled while it runs keeps its slot until it has finished")
@@ -206,12 +206,12 @@ struct ForeignOperationTests {
         dependent.addDependency(plain)
         queue.addOperations([next, dependent], waitUntilFinished: false)
         queue.cancelOperations { $0 === plain }
-        #expect(plain.isCancelled && queue.operations.first === plain)
+        expect(plain.isCancelled && queue.operations.first === plain)
         mayEnd.signal()
         await next.ended()
         await dependent.ended()
-        #expect(order.withLock { $0 } == ["plain", "next"])
-        #expect(dependent.error?.rootCause.code == .cancelled)
+        expect(order.withLock { $0 }, equals: ["plain", "next"])
+        expect(dependent.error?.rootCause.code, equals: .cancelled)
     }
 
     @Test("BEY-6: an operation that had to wait for its readiness has taken no token of a rate")
@@ -224,11 +224,11 @@ struct ForeignOperationTests {
         queue.addOperation(job)
         await job.ended()
         gated.open()
-        #expect(await eventually { queue.explain(gated) == [.rate(seconds: 10)] })
+        await expect(eventually { queue.explain(gated) == [.rate(seconds: 10)] })
         // The queue sets it after the reason: time that passes before would not count.
         await clock.waitForTimers(1)
         clock.advance(by: 10)
-        #expect(await eventually { gated.isFinished })
+        await expect(eventually { gated.isFinished })
     }
 
     @Test("OPQ-3: of several that are added together the highest goes first")
@@ -243,7 +243,7 @@ struct ForeignOperationTests {
         }
         queue.addOperations(operations, waitUntilFinished: false)
         for operation in operations { await operation.ended() }
-        #expect(order.withLock { $0 } == [8, 0, -4, -8])
+        expect(order.withLock { $0 }, equals: [8, 0, -4, -8])
     }
 
     @Test("OPQ-4: of the children of a batch the highest goes first")
@@ -262,7 +262,7 @@ struct ForeignOperationTests {
         let batch = BatchOperation(children)
         queue.addOperation(batch)
         await batch.ended()
-        #expect(order.withLock { $0 } == [8, 0, -4, -8])
+        expect(order.withLock { $0 }, equals: [8, 0, -4, -8])
     }
 
     @Test("OPQ-3: a plain operation's change of priority counts when a slot is free", arguments: [true, false])
@@ -279,7 +279,7 @@ struct ForeignOperationTests {
         operations[2].queuePriority = .veryHigh
         if suspended { queue.isSuspended = false } else { gate.open() }
         for operation in operations { await operation.ended() }
-        #expect(order.withLock { $0 } == [2, 1, 3, 0])
+        expect(order.withLock { $0 }, equals: [2, 1, 3, 0])
     }
 
     // Synchronous, because Foundation's method is unavailable in asynchronous code.
@@ -295,13 +295,13 @@ struct ForeignOperationTests {
     func operationQueue() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 2)
         let foundation = queue.queue
-        #expect(foundation.maxConcurrentOperationCount == 2 && !foundation.isSuspended)
+        expect(foundation.maxConcurrentOperationCount == 2 && !foundation.isSuspended)
         foundation.maxConcurrentOperationCount = 1
         foundation.isSuspended = true
-        #expect(queue.maxConcurrentOperationCount == 1 && queue.isSuspended)
+        expect(queue.maxConcurrentOperationCount == 1 && queue.isSuspended)
         queue.isSuspended = false
         queue.maxConcurrentOperationCount = 3
-        #expect(foundation.maxConcurrentOperationCount == 3 && !foundation.isSuspended)
+        expect(foundation.maxConcurrentOperationCount == 3 && !foundation.isSuspended)
 
         queue.isSuspended = true
         queue.maxConcurrentOperationCount = 1
@@ -317,22 +317,22 @@ struct ForeignOperationTests {
             occupancy.leave()
         }
         foundation.addBarrierBlock { note("barrier") }
-        #expect(queue.operations.count == 4 && queue.operations.first === job)
+        expect(queue.operations.count == 4 && queue.operations.first === job)
         #if canImport(Darwin)
-        #expect(foundation.operations == queue.operations && foundation.operationCount == 4)
+        expect(foundation.operations == queue.operations && foundation.operationCount == 4)
         #endif
-        #expect(queue.explain(job) == [.suspended])
+        expect(queue.explain(job), equals: [.suspended])
         foundation.isSuspended = false
         await Task.detached { Self.wait(for: foundation) }.value
-        #expect(queue.operationCount == 0 && occupancy.most == 1)
-        #expect(order.withLock { $0 } == ["job", "jobs", "block", "barrier"])
+        expect(queue.operationCount == 0 && occupancy.most == 1)
+        expect(order.withLock { $0 }, equals: ["job", "jobs", "block", "barrier"])
 
         queue.isSuspended = true
         let waiting = TestJob()
         foundation.addOperation(waiting)
         foundation.cancelAllOperations()
         await waiting.ended()
-        #expect(waiting.isCancelled && waiting.executionCount == 0)
+        expect(waiting.isCancelled && waiting.executionCount == 0)
     }
 
     @Test("OPQ-1: a plain operation that was cancelled is a failed dependency, also of a job on no queue")
@@ -342,7 +342,7 @@ struct ForeignOperationTests {
         plain.cancel()
         job.start()
         await job.ended()
-        #expect(job.error?.code == .dependencyFailed)
+        expect(job.error?.code, equals: .dependencyFailed)
     }
 }
 
@@ -364,14 +364,14 @@ struct QueueReachabilityTests {
         let other = TestJob()
         queue.addOperations(jobs + [other], waitUntilFinished: false)
         await other.ended()
-        #expect(queue.operationCount == jobs.count)
-        #expect(queue.explain(jobs[0]) == [.condition("network reachable")])
+        expect(queue.operationCount, equals: jobs.count)
+        expect(queue.explain(jobs[0]), equals: [.condition("network reachable")])
         jobs[1].cancel()
         await jobs[1].ended()
         network.status = .unknown
         for job in jobs { await job.ended() }
-        #expect(jobs.enumerated().allSatisfy { ($1.error == nil) == ($0 != 1) })
-        #expect(queue.operationCount == 0)
+        expect(jobs.enumerated().allSatisfy { ($1.error == nil) == ($0 != 1) })
+        expect(queue.operationCount, equals: 0)
     }
 
     @Test("OPQ-9: no job waits for the network any more when the queue's reachability is removed or replaced")
@@ -381,10 +381,10 @@ struct QueueReachabilityTests {
             queue.reachability = NetworkReachability(.unreachable)
             let job = HostJob()
             queue.addOperation(job)
-            #expect(queue.explain(job) == [.condition("network reachable")])
+            expect(queue.explain(job), equals: [.condition("network reachable")])
             queue.reachability = next
             await job.ended()
-            #expect(job.error == nil)
+            expect(job.error == nil)
         }
     }
 
@@ -399,7 +399,7 @@ struct QueueReachabilityTests {
         queue.addOperations([first, second], waitUntilFinished: false)
         network.status = .reachable
         await first.ended()
-        #expect(queue.explain(second) == [.rate(seconds: 10)])
+        expect(queue.explain(second), equals: [.rate(seconds: 10)])
         clock.advance(by: 10)
         await second.ended()
         var starts = 0
@@ -407,7 +407,7 @@ struct QueueReachabilityTests {
             if case .started = event.kind { starts += 1 }
             if case .finished = event.kind, event.operation === second { break }
         }
-        #expect(starts == 2)
+        expect(starts, equals: 2)
     }
 
     @Test("OPQ-3: a job is cancelled by its number, and no other one is")
@@ -416,10 +416,10 @@ struct QueueReachabilityTests {
         queue.isSuspended = true
         let jobs = (0..<3).map { _ in TestJob() }
         queue.addOperations(jobs + [BlockOperation {}], waitUntilFinished: false)
-        #expect(Set(jobs.map(\.operationID)).count == 3 && jobs[1].operationID == jobs[1].operationID)
+        expect(Set(jobs.map(\.operationID)).count == 3 && jobs[1].operationID == jobs[1].operationID)
         queue.cancelOperation(id: jobs[1].operationID)
         await jobs[1].ended()
-        #expect(jobs.map(\.isCancelled) == [false, true, false] && queue.operationCount == 3)
+        expect(jobs.map(\.isCancelled) == [false, true, false] && queue.operationCount == 3)
         queue.isSuspended = false
         for job in jobs { await job.ended() }
     }

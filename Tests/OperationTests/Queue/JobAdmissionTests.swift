@@ -31,7 +31,7 @@ struct JobAdmissionTests {
                 if let job = running[actions.start[started]] { graph.finish(job, succeeded: true, &actions) }
                 started += 1
             }
-            #expect(actions.start == [0, 1, 2, 3, -1, 4, 5, 6])
+            expect(actions.start, equals: [0, 1, 2, 3, -1, 4, 5, 6])
         }
     }
 
@@ -43,15 +43,15 @@ struct JobAdmissionTests {
         let hosts = ["a", "a", "a", "b", "b", "c"]
         let jobs = hosts.indices.map { graph.submit($0, keys: [.host(hosts[$0])]) }
         for job in jobs { graph.release(job, &actions) }
-        #expect(actions.start == [0, 3, 5])
+        expect(actions.start, equals: [0, 3, 5])
         graph.finish(jobs[3], succeeded: true, &actions)
         graph.finish(jobs[0], succeeded: true, &actions)
-        #expect(actions.start == [0, 3, 5, 4, 1])
+        expect(actions.start, equals: [0, 3, 5, 4, 1])
         graph.setLimit(2, for: .host("a"))
         graph.admit(&actions)
-        #expect(actions.start == [0, 3, 5, 4, 1], "three run already")
+        expect(actions.start, equals: [0, 3, 5, 4, 1], "three run already")
         graph.finish(jobs[5], succeeded: true, &actions)
-        #expect(actions.start == [0, 3, 5, 4, 1, 2])
+        expect(actions.start, equals: [0, 3, 5, 4, 1, 2])
     }
 
     @Test("BEY-6: jobs that exclude each other by two categories in opposite order both run, one after the other")
@@ -62,10 +62,10 @@ struct JobAdmissionTests {
             graph.submit(index, keys: categories.map { .exclusion($0) })
         }
         for job in jobs { graph.release(job, &actions) }
-        #expect(actions.start == [0, 3])
+        expect(actions.start, equals: [0, 3])
         graph.finish(jobs[0], succeeded: true, &actions)
         graph.finish(jobs[1], succeeded: true, &actions)
-        #expect(actions.start == [0, 3, 1, 2])
+        expect(actions.start, equals: [0, 3, 1, 2])
     }
 
     @Test("BEY-6: a rate spaces starts, keeps as many tokens as its burst, and says when to look again")
@@ -75,17 +75,17 @@ struct JobAdmissionTests {
         var actions = Actions(now: 10)
         let jobs = (0..<5).map { graph.submit($0) }
         for job in jobs { graph.release(job, &actions) }
-        #expect(actions.start == [0, 1])
-        #expect(actions.wake == 10.5)
+        expect(actions.start, equals: [0, 1])
+        expect(actions.wake, equals: 10.5)
         actions = Actions(now: 10.4)
         graph.admit(&actions)
-        #expect(actions.start.isEmpty && actions.wake == 10.5)
+        expect(actions.start.isEmpty && actions.wake == 10.5)
         actions = Actions(now: 10.5)
         graph.admit(&actions)
-        #expect(actions.start == [2] && actions.wake == 11)
+        expect(actions.start == [2] && actions.wake == 11)
         actions = Actions(now: 20)
         graph.admit(&actions)
-        #expect(actions.start == [3, 4] && actions.wake == nil)
+        expect(actions.start == [3, 4] && actions.wake == nil)
     }
 
     @Test("BEY-6: a rate of one host holds back that host alone")
@@ -96,14 +96,14 @@ struct JobAdmissionTests {
         let hosts = ["a", "a", "b", "a", "b"]
         let jobs = hosts.indices.map { graph.submit($0, keys: [.host(hosts[$0])]) }
         for job in jobs { graph.release(job, &actions) }
-        #expect(actions.start == [0, 2, 4] && actions.wake == 2)
+        expect(actions.start == [0, 2, 4] && actions.wake == 2)
         actions = Actions(now: 2)
         graph.finish(jobs[0], succeeded: true, &actions)
-        #expect(actions.start == [1] && actions.wake == 4)
+        expect(actions.start == [1] && actions.wake == 4)
         actions = Actions(now: 3)
         graph.setRate(nil, for: .host("a"))
         graph.admit(&actions)
-        #expect(actions.start == [3] && actions.wake == nil)
+        expect(actions.start == [3] && actions.wake == nil)
     }
 
     @Test("BEY-6: in no span of time do more start than the rate says", arguments: 0..<200 as Range<UInt64>)
@@ -130,7 +130,7 @@ struct JobAdmissionTests {
         let most = limit.count + limit.burst - 1
         for (index, start) in starts.enumerated() where index >= most {
             // The tolerance of a millionth covers rounding.
-            #expect(start - starts[index - most] >= limit.seconds * (1 - 1e-6), "seed \(seed)")
+            expect(start - starts[index - most] >= limit.seconds * (1 - 1e-6), "seed \(seed)")
         }
     }
 
@@ -144,12 +144,12 @@ struct JobAdmissionTests {
         let keys: [[LimitKey]] = [[.host("a")], [.host("a")], [.tag("t")], [.tag("t")], [], []]
         let jobs = keys.enumerated().map { graph.submit($0, keys: $1) }
         for job in jobs { graph.release(job, &actions) }
-        #expect(actions.start == [0, 2])
+        expect(actions.start, equals: [0, 2])
         func note(_ index: Int) -> [WaitReason?] { [jobs[index].wait?.reason] }
-        #expect(note(0) == [nil] && jobs[0].wait?.seconds == 0)
+        expect(note(0) == [nil] && jobs[0].wait?.seconds == 0)
         actions = Actions(now: 1)
         graph.finish(jobs[0], succeeded: true, &actions)
-        #expect(actions.start == [1] && note(1) == [.hostLimit(host: "a", 1)] && jobs[1].wait?.seconds == 1)
+        expect(actions.start == [1] && note(1) == [.hostLimit(host: "a", 1)] && jobs[1].wait?.seconds == 1)
         actions = Actions(now: 2)
         graph.isSuspended = true
         graph.finish(jobs[1], succeeded: true, &actions)
@@ -157,12 +157,12 @@ struct JobAdmissionTests {
         actions = Actions(now: 3)
         graph.setSuspended(false, &actions)
         // The rate holds the job with the tag.
-        #expect(actions.start == [4, 5] && note(4) == [.suspended] && jobs[4].wait?.seconds == 3)
+        expect(actions.start == [4, 5] && note(4) == [.suspended] && jobs[4].wait?.seconds == 3)
         graph.finish(jobs[4], succeeded: true, &actions)
         actions = Actions(now: 10)
         graph.admit(&actions)
-        #expect(actions.start == [3] && jobs[3].wait?.seconds == 10)
-        #expect(note(3) == [.rate(seconds: 0)])
+        expect(actions.start == [3] && jobs[3].wait?.seconds == 10)
+        expect(note(3), equals: [.rate(seconds: 0)])
     }
 
     @Test("BEY-20: a job that ends before its turn notes what it waits for; without listeners nothing is noted")
@@ -172,19 +172,19 @@ struct JobAdmissionTests {
         var actions = Actions(now: 0)
         let unheard = (0..<2).map { graph.submit($0, keys: [.host("a")]) }
         for job in unheard { graph.release(job, &actions) }
-        #expect(unheard.allSatisfy { $0.wait == nil })
+        expect(unheard.allSatisfy { $0.wait == nil })
         graph.notesWaits = true
         let job = graph.submit(3, keys: [.host("a")])
         graph.release(job, &actions)
         actions = Actions(now: 5)
         graph.end(job, &actions)
-        #expect(job.wait?.reason == .hostLimit(host: "a", 1) && job.wait?.seconds == 5)
+        expect(job.wait?.reason == .hostLimit(host: "a", 1) && job.wait?.seconds == 5)
     }
 
     @Test("BEY-6: invalid rates are raised to valid ones")
     func rateValues() {
-        #expect(RateLimit(0, per: 0, burst: 0) == RateLimit(1, per: 1e-9, burst: 1))
-        #expect(RateLimit(1, per: .nan) == RateLimit(1, per: 1))
+        expect(RateLimit(0, per: 0, burst: 0), equals: RateLimit(1, per: 1e-9, burst: 1))
+        expect(RateLimit(1, per: .nan), equals: RateLimit(1, per: 1))
     }
 
     @Test("BEY-4: 100,000 jobs of one host behind its limit cost the same each")
@@ -195,7 +195,7 @@ struct JobAdmissionTests {
         let jobs = (0..<100_000).map { graph.submit($0, keys: [.host("a")]) }
         for job in jobs { graph.release(job, &actions) }
         for job in jobs { graph.finish(job, succeeded: true, &actions) }
-        #expect(actions.start == Array(0..<100_000))
-        #expect(graph.submitted.isEmpty)
+        expect(actions.start, equals: Array(0..<100_000))
+        expect(graph.submitted.isEmpty)
     }
 }

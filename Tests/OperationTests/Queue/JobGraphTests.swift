@@ -16,9 +16,9 @@ struct JobGraphTests {
         for (index, priority) in priorities.enumerated() {
             graph.release(graph.submit(index + 1, priority: priority), &actions)
         }
-        #expect(actions.start.isEmpty)
+        expect(actions.start.isEmpty)
         graph.setLimit(nil, &actions)
-        #expect(actions.start == [6, 2, 4, 3, 1, 5])
+        expect(actions.start, equals: [6, 2, 4, 3, 1, 5])
     }
 
     @Test("OPQ-3: a change of priority of a waiting job takes effect, at the end of its new row")
@@ -31,7 +31,7 @@ struct JobGraphTests {
         graph.setPriority(.low, of: jobs[0])
         graph.setPriority(.normal, of: jobs[0])
         graph.setLimit(nil, &actions)
-        #expect(actions.start == [3, 2, 1])
+        expect(actions.start, equals: [3, 2, 1])
     }
 
     @Test("BEY-6: room that a job cannot take after all goes to one that needs no slot", arguments: [1, nil])
@@ -42,10 +42,10 @@ struct JobGraphTests {
         let second = graph.submit(2, keys: [.tag("t"), .exclusion("x")])
         let third = graph.submit(3, keys: [.exclusion("x")], occupiesSlot: false)
         for job in [first, second, third] { graph.release(job, &actions) }
-        #expect(actions.start == [1])
+        expect(actions.start, equals: [1])
         graph.setLimit(0, for: .tag("t"))
         graph.finish(first, succeeded: true, &actions)
-        #expect(actions.start == [1, 3])
+        expect(actions.start, equals: [1, 3])
     }
 
     @Test("BEY-6: a job that asks for a slot may take that back, and ask again")
@@ -55,17 +55,17 @@ struct JobGraphTests {
         let jobs = (1...2).map { graph.submit($0) }
         for job in jobs { graph.release(job, &actions) }
         graph.park(jobs[0], &actions)
-        #expect(actions.start == [1, 2])
+        expect(actions.start, equals: [1, 2])
         let asks = graph.unpark(jobs[0], &actions)
         // Without `evenIfReturning` the request for a slot stays.
         graph.park(jobs[0], &actions)
         graph.park(jobs[0], evenIfReturning: true, &actions)
         graph.finish(jobs[1], succeeded: true, &actions)
-        #expect(asks && actions.resume.isEmpty && graph.everything.runningCount == 0)
+        expect(asks && actions.resume.isEmpty && graph.everything.runningCount == 0)
         let asksAgain = graph.unpark(jobs[0], &actions)
-        #expect(asksAgain && actions.resume == [1])
+        expect(asksAgain && actions.resume == [1])
         graph.park(jobs[0], evenIfReturning: true, &actions)
-        #expect(graph.everything.runningCount == 0)
+        expect(graph.everything.runningCount, equals: 0)
     }
 
     @Test("OPQ-3: a suspended graph starts nothing, but ends cancelled jobs")
@@ -75,14 +75,14 @@ struct JobGraphTests {
         graph.setSuspended(true, &actions)
         let job = graph.submit(1, priority: .normal)
         graph.release(job, &actions)
-        #expect(actions.start.isEmpty)
+        expect(actions.start.isEmpty)
         graph.end(job, &actions)
         graph.end(job, &actions)
-        #expect(actions.end == [1])
+        expect(actions.end, equals: [1])
         graph.finish(job, succeeded: false, &actions)
         graph.setSuspended(false, &actions)
-        #expect(actions.start.isEmpty)
-        #expect(graph.count == 0)
+        expect(actions.start.isEmpty)
+        expect(graph.count, equals: 0)
     }
 
     @Test("BEY-1: a failed dependency ends its dependents at once, unless they allow failure")
@@ -97,12 +97,12 @@ struct JobGraphTests {
         graph.addDependency(of: strict, on: other, .requireSuccess)
         graph.addDependency(of: lenient, on: first, .allowFailure)
         for job in [first, other, strict, lenient] { graph.release(job, &actions) }
-        #expect(actions.start == [1, 2])
+        expect(actions.start, equals: [1, 2])
         actions = Actions()
         graph.finish(first, succeeded: false, &actions)
-        #expect(actions.end == [3])
-        #expect(actions.start == [4])
-        #expect(graph.everything.runningCount == 2)
+        expect(actions.end, equals: [3])
+        expect(actions.start, equals: [4])
+        expect(graph.everything.runningCount, equals: 2)
     }
 
     @Test("OPQ-1: a hold delays a job, and a job that has finished does nothing")
@@ -113,14 +113,14 @@ struct JobGraphTests {
         graph.release(old, &actions)
         graph.finish(old, succeeded: true, &actions)
         let job = graph.submit(2, priority: .normal)
-        #expect(graph.addDependency(of: job, on: old, .requireSuccess) == false)
+        expect(graph.addDependency(of: job, on: old, .requireSuccess), equals: false)
         graph.hold(job)
         graph.release(job, &actions)
         graph.release(old, &actions)
         graph.end(old, &actions)
-        #expect(actions.start == [1])
+        expect(actions.start, equals: [1])
         graph.release(job, &actions)
-        #expect(actions.start == [1, 2])
+        expect(actions.start, equals: [1, 2])
     }
 
     @Test("OPQ-3: a barrier waits for all before it, and all after it wait for the barrier")
@@ -137,7 +137,7 @@ struct JobGraphTests {
             graph.finish(job, succeeded: false, &actions)
             started.append(actions.start)
         }
-        #expect(started == [[1, 2], [], [3], [4], [5], [6], []])
+        expect(started, equals: [[1, 2], [], [3], [4], [5], [6], []])
     }
 
     @Test("OPQ-3: no job passes a cancelled barrier before the jobs that it waited for have finished")
@@ -152,16 +152,16 @@ struct JobGraphTests {
             graph.end(job, &actions)
             graph.finish(job, succeeded: false, &actions)
         }
-        #expect(actions.start == [1] && actions.end == [3, 4] && graph.count == 3)
+        expect(actions.start == [1] && actions.end == [3, 4] && graph.count == 3)
         let late = graph.submit(6, priority: .normal)
         graph.release(late, &actions)
         graph.finish(jobs[0], succeeded: true, &actions)
-        #expect(actions.start == [1, 2])
+        expect(actions.start, equals: [1, 2])
         graph.finish(jobs[1], succeeded: true, &actions)
-        #expect(actions.start == [1, 2, 5, 6])
+        expect(actions.start, equals: [1, 2, 5, 6])
         graph.finish(jobs[4], succeeded: true, &actions)
         graph.finish(late, succeeded: true, &actions)
-        #expect(graph.count == 0)
+        expect(graph.count, equals: 0)
     }
 
     @Test("BEY-4: tens of thousands of cancelled barriers behind one job need no recursion")
@@ -178,9 +178,9 @@ struct JobGraphTests {
         }
         let last = graph.submit(-1, priority: .normal)
         graph.release(last, &actions)
-        #expect(actions.start == [0])
+        expect(actions.start, equals: [0])
         graph.finish(first, succeeded: true, &actions)
-        #expect(actions.start == [0, -1])
+        expect(actions.start, equals: [0, -1])
     }
 
     @Test("OPQ-3: a slot taken back goes to the next, and the job comes again in its turn")
@@ -191,13 +191,13 @@ struct JobGraphTests {
         for job in jobs { graph.release(job, &actions) }
         let wasRunning = graph.takeSlot(from: jobs[0], &actions)
         let wasReady = graph.takeSlot(from: jobs[1], &actions)
-        #expect(wasRunning && !wasReady)
+        expect(wasRunning && !wasReady)
         graph.addDependency(of: jobs[0], on: jobs[2], .allowFailure)
         graph.release(jobs[0], &actions)
-        #expect(actions.start == [1, 2])
+        expect(actions.start, equals: [1, 2])
         graph.finish(jobs[1], succeeded: true, &actions)
         graph.finish(jobs[2], succeeded: true, &actions)
-        #expect(actions.start == [1, 2, 3, 1])
+        expect(actions.start, equals: [1, 2, 3, 1])
     }
 
     /// Checks all properties of the queue against a slow, simple model after every step.

@@ -26,10 +26,10 @@ struct KeyValueObservingTests {
         queue.addOperation(job)
         queue.queue.isSuspended = false
         await job.ended()
-        #expect(await eventually { heard.withLock { $0.count >= 6 } })
+        await expect(eventually { heard.withLock { $0.count >= 6 } })
         for observation in observations { observation.invalidate() }
         let expected = ["limit 2", "limit 3", "suspended true", "1 jobs", "suspended false", "0 jobs"]
-        #expect(heard.withLock { $0 } == expected)
+        expect(heard.withLock { $0 }, equals: expected)
     }
 
     @Test("OPQ-2: those who observe an operation hear of its cancel once", arguments: [true, false])
@@ -44,7 +44,7 @@ struct KeyValueObservingTests {
         }
         job.cancel()
         job.cancel()
-        #expect(job.isCancelled && heard.withLock { $0 } == [[false, true]])
+        expect(job.isCancelled && heard.withLock { $0 } == [[false, true]])
         observation.invalidate()
         queue.isSuspended = false
         if isAdded { await job.ended() }

@@ -67,13 +67,13 @@ struct MixedFatesTests {
                 if Int.random(in: 0..<8, using: &random) == 0 { await Task.yield() }
             }
             for (operation, _) in waves { await operation.ended() }
-            #expect(queue.operationCount == 0, "seed \(seed)")
-            #expect(await eventually { queue.queue.operationCount == 0 }, "seed \(seed)")
+            expect(queue.operationCount, equals: 0, "seed \(seed)")
+            await expect(eventually { queue.queue.operationCount == 0 }, "seed \(seed)")
         }
-        #expect(endings.withLock { $0.allSatisfy { $0 == 1 } }, "seed \(seed)")
-        #expect(wrong.withLock { $0 } == [], "seed \(seed)")
+        expect(endings.withLock { $0.allSatisfy { $0 == 1 } }, "seed \(seed)")
+        expect(wrong.withLock { $0 }, equals: [], "seed \(seed)")
         // The transport was released with its host, so the server sees every connection close.
-        #expect(await server.waitForConnections(0), "seed \(seed)")
-        #expect(await eventually { CountedOperation.alive.withLock { $0 } == 0 }, "seed \(seed)")
+        await expect(server.waitForConnections(0), "seed \(seed)")
+        await expect(eventually { CountedOperation.alive.withLock { $0 } == 0 }, "seed \(seed)")
     }
 }

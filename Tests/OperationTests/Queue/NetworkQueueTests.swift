@@ -13,11 +13,11 @@ struct NetworkQueueTests {
         let jobs = (0..<200).map { _ in TestJob(occupancy) }
         for job in jobs { queue.addOperation(job) }
         for job in jobs { await job.ended() }
-        #expect(occupancy.most <= 3 && occupancy.now == 0)
-        #expect(jobs.allSatisfy { $0.executionCount == 1 })
-        #expect(queue.operationCount == 0 && queue.operations.isEmpty)
+        expect(occupancy.most <= 3 && occupancy.now == 0)
+        expect(jobs.allSatisfy { $0.executionCount == 1 })
+        expect(queue.operationCount == 0 && queue.operations.isEmpty)
         // The executor releases the operation after announcing its end.
-        #expect(await eventually { queue.queue.operationCount == 0 })
+        await expect(eventually { queue.queue.operationCount == 0 })
     }
 
     @Test("OPQ-3: priorities, a change of priority while waiting, and first in, first out")
@@ -34,11 +34,11 @@ struct NetworkQueueTests {
         jobs[1].queuePriority = .high
         for job in jobs { queue.addOperation(job) }
         jobs[3].queuePriority = .veryHigh
-        #expect(queue.operationCount == 4)
-        #expect(queue.operations.first === jobs[0])
+        expect(queue.operationCount, equals: 4)
+        expect(queue.operations.first === jobs[0])
         queue.isSuspended = false
         for job in jobs { await job.ended() }
-        #expect(order.withLock { $0 } == ["d", "b", "a", "c"])
+        expect(order.withLock { $0 }, equals: ["d", "b", "a", "c"])
     }
 
     @Test("BEY-5: a waiting job that is cancelled ends though every slot is taken and the queue is suspended")
@@ -53,12 +53,12 @@ struct NetworkQueueTests {
         waiting.cancel()
         await waiting.ended()
         await dependent.ended()
-        #expect(dependent.error?.rootCause.code == .cancelled)
-        #expect(waiting.executionCount == 0 && dependent.executionCount == 0)
-        #expect(queue.operationCount == 1)
+        expect(dependent.error?.rootCause.code, equals: .cancelled)
+        expect(waiting.executionCount == 0 && dependent.executionCount == 0)
+        expect(queue.operationCount, equals: 1)
         running.cancel()
         await running.ended()
-        #expect(queue.operationCount == 0)
+        expect(queue.operationCount, equals: 0)
     }
 
     @Test("OPQ-3: cancelAllOperations ends every job, on queue and executor alike", arguments: [true, false])
@@ -72,11 +72,11 @@ struct NetworkQueueTests {
         if onExecutor { queue.queue.cancelAllOperations() } else { queue.cancelAllOperations() }
         for job in jobs { await job.ended() }
         await plain.ended()
-        #expect(jobs.allSatisfy { $0.error?.code == .cancelled })
-        #expect(jobs.count { $0.executionCount > 0 } <= 2)
-        #expect(plain.isCancelled)
+        expect(jobs.allSatisfy { $0.error?.code == .cancelled })
+        expect(jobs.count { $0.executionCount > 0 } <= 2)
+        expect(plain.isCancelled)
         await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
-        #expect(queue.operationCount == 0)
+        expect(queue.operationCount, equals: 0)
     }
 
     @Test("OPQ-1: plain operations as jobs, dependencies and dependents, across queues")
@@ -113,8 +113,8 @@ struct NetworkQueueTests {
         first.addOperation(jobs[0])
         gate.open()
         await jobs[4].ended()
-        #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
-        #expect(await eventually { first.operationCount + second.operationCount == 0 })
+        expect(order.withLock { $0 }, equals: [0, 1, 2, 3, 4])
+        await expect(eventually { first.operationCount + second.operationCount == 0 })
     }
 
     @Test("OPQ-1: a dependency added while the job waits is respected")
@@ -130,7 +130,7 @@ struct NetworkQueueTests {
         queue.isSuspended = false
         gate.open()
         await job.ended()
-        #expect(job.error == nil)
+        expect(job.error == nil)
     }
 
     @Test("OPQ-3: blocks and barriers")
@@ -142,7 +142,7 @@ struct NetworkQueueTests {
         for _ in 0..<10 { queue.addOperation { order.withLock { $0.append("after") } } }
         await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
         let expected = Array(repeating: "before", count: 10) + ["barrier"] + Array(repeating: "after", count: 10)
-        #expect(order.withLock { $0 } == expected)
+        expect(order.withLock { $0 }, equals: expected)
     }
 
     @Test("OPQ-3: a barrier cancelled while it runs is over when its block returns, and nothing runs beside it")
@@ -163,10 +163,10 @@ struct NetworkQueueTests {
             job.finish()
         }
         queue.addOperation(after)
-        #expect(!after.isExecuting)
+        expect(!after.isExecuting)
         goOn.signal()
         await after.ended()
-        #expect(order.withLock { $0 } == ["barrier ends", "after"])
+        expect(order.withLock { $0 }, equals: ["barrier ends", "after"])
     }
 
     @Test("OPQ-1: a plain job that is given a dependency while it waits gives its slot back for it")
@@ -181,7 +181,7 @@ struct NetworkQueueTests {
         plain.addDependency(dependency)
         queue.isSuspended = false
         await plain.ended()
-        #expect(order.withLock { $0 } == ["dependency", "plain"])
+        expect(order.withLock { $0 }, equals: ["dependency", "plain"])
     }
 
     @Test("BEY-4: plain jobs by the ten thousands, in a chain, and finished by hand while they wait")
@@ -197,7 +197,7 @@ struct NetworkQueueTests {
             last = next
         }
         await last.ended()
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(eventually { queue.operationCount == 0 })
         queue.isSuspended = true
         let byHand = (0..<count).map { _ in BlockOperation {} }
         for operation in byHand {
@@ -205,7 +205,7 @@ struct NetworkQueueTests {
             operation.start()
         }
         queue.isSuspended = false
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test("OPQ-3: a suspended queue with plain jobs stays alive, and jobs that callbacks add survive a cancel of all")
@@ -218,10 +218,10 @@ struct NetworkQueueTests {
             queue.isSuspended = true
             queue.addOperation(plain)
         }
-        #expect(released != nil)
+        expect(released != nil)
         released?.isSuspended = false
         await plain.ended()
-        #expect(await eventually { released == nil })
+        await expect(eventually { released == nil })
     }
 
     @Test("OPQ-3: addOperations waits when it is told to")
@@ -230,7 +230,7 @@ struct NetworkQueueTests {
         await Task.detached {
             NetworkQueue(maxConcurrentOperationCount: 2).addOperations(jobs, waitUntilFinished: true)
         }.value
-        #expect(jobs.allSatisfy { $0.isFinished })
+        expect(jobs.allSatisfy { $0.isFinished })
     }
 
     @Test("OPQ-2: cancelling from inside a job and from a completion never deadlocks")
@@ -244,7 +244,7 @@ struct NetworkQueueTests {
         }
         for job in jobs { queue.addOperation(job) }
         for job in jobs { await job.ended() }
-        #expect(jobs.allSatisfy { $0.error?.code == .cancelled })
+        expect(jobs.allSatisfy { $0.error?.code == .cancelled })
     }
 
     @Test("BEY-1: after a queue has run, it and its jobs are freed")
@@ -259,7 +259,7 @@ struct NetworkQueueTests {
             strongQueue.addOperation(strongJob)
             await strongJob.ended()
         }
-        #expect(await eventually { queue == nil && job == nil })
+        await expect(eventually { queue == nil && job == nil })
     }
 
     @Test("OPQ-1, OPQ-2, OPQ-3: random graphs on three queues, with cancels and suspensions", arguments: 0..<12)
@@ -319,14 +319,14 @@ struct NetworkQueueTests {
         }
         await disturbance
         for (operation, _) in operations { await operation.ended() }
-        #expect(await eventually { completions.withLock { $0 } >= operations.count }, "seed \(seed)")
-        #expect(await eventually { queues.allSatisfy { $0.operationCount == 0 } }, "seed \(seed)")
-        #expect(tooEarly.withLock { $0 } == 0, "seed \(seed)")
-        #expect(completions.withLock { $0 } == operations.count, "seed \(seed)")
+        await expect(eventually { completions.withLock { $0 } >= operations.count }, "seed \(seed)")
+        await expect(eventually { queues.allSatisfy { $0.operationCount == 0 } }, "seed \(seed)")
+        expect(tooEarly.withLock { $0 }, equals: 0, "seed \(seed)")
+        expect(completions.withLock { $0 }, equals: operations.count, "seed \(seed)")
         let jobs = operations.compactMap { $0.operation as? TestJob }
-        #expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
-        #expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
+        expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
+        expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
         // A cancelled job ends before its work.
-        #expect(await eventually { occupancies.allSatisfy { $0.now == 0 } }, "seed \(seed)")
+        await expect(eventually { occupancies.allSatisfy { $0.now == 0 } }, "seed \(seed)")
     }
 }

@@ -68,8 +68,8 @@ struct PageCursorTests {
         cursor.loadFirst(success: { _ in first.open() })
         await first.opened()
         cursor.loadFirst()
-        #expect(await eventually { isInside.withLock { $0 } })
-        #expect(await eventually { isDone.withLock { $0 } })
+        await expect(eventually { isInside.withLock { $0 } })
+        await expect(eventually { isDone.withLock { $0 } })
         holder.exchange(nil)
     }
 
@@ -156,8 +156,8 @@ struct PageCursorTests {
             await transport.waitForRequests(1)
             queue.cancelAllOperations()
         }
-        #expect(await eventually { !cursor.isLoading })
-        #expect(cursor.loadNext())
+        await expect(eventually { !cursor.isLoading })
+        expect(cursor.loadNext())
         cursor.cancel()
     }
 
@@ -174,16 +174,16 @@ struct PageCursorTests {
 
     @Test("OPQ-8: page after page to the last; after that nothing is begun")
     func pages() async {
-        #expect(!cursor.isFirstPage && !cursor.isLastPage)
-        #expect(await first())
-        #expect(cursor.isFirstPage && !cursor.isLastPage && cursor.pageCount == 1)
-        #expect(await next())
-        #expect(await next())
-        #expect(cursor.isLastPage && cursor.pageCount == 3 && !cursor.isLoading)
-        #expect(await !next())
-        #expect(outcomes.withLock { $0 } == ["1", "2", "3"])
-        #expect(await first())
-        #expect(cursor.isFirstPage && transport.requests.count == 4)
+        expect(!cursor.isFirstPage && !cursor.isLastPage)
+        await expect(first())
+        expect(cursor.isFirstPage && !cursor.isLastPage && cursor.pageCount == 1)
+        await expect(next())
+        await expect(next())
+        expect(cursor.isLastPage && cursor.pageCount == 3 && !cursor.isLoading)
+        await expect(!next())
+        expect(outcomes.withLock { $0 }, equals: ["1", "2", "3"])
+        await expect(first())
+        expect(cursor.isFirstPage && transport.requests.count == 4)
     }
 
     @Test("OPQ-8: a second next while a page is loaded is ignored; in the closure the next may be loaded")
@@ -193,29 +193,29 @@ struct PageCursorTests {
         let isBegun = cursor.loadNext(success: { _ in
             outcomes.withLock { $0.append("loading: \(cursor.isLoading)") }
             let isBegun = cursor.loadNext(success: { _ in gate.open() })
-            #expect(isBegun)
+            expect(isBegun)
         })
-        #expect(isBegun && cursor.isLoading)
+        expect(isBegun && cursor.isLoading)
         let isBegunAgain = cursor.loadNext(
             success: { _ in Issue.record("called") },
             failure: { _ in Issue.record("called") }
         )
-        #expect(!isBegunAgain && queue.operationCount == 1)
+        expect(!isBegunAgain && queue.operationCount == 1)
         queue.isSuspended = false
         await gate.opened()
-        #expect(outcomes.withLock { $0 } == ["loading: false"])
-        #expect(cursor.pageCount == 2 && transport.requests.count == 2)
+        expect(outcomes.withLock { $0 }, equals: ["loading: false"])
+        expect(cursor.pageCount == 2 && transport.requests.count == 2)
     }
 
     @Test("OPQ-8: a page that failed may be asked for again, also when next threw")
     func failure() async {
-        #expect(await first())
+        await expect(first())
         isBroken.withLock { $0 = true }
-        #expect(await next())
-        #expect(cursor.pageCount == 1 && !cursor.isLoading)
+        await expect(next())
+        expect(cursor.pageCount == 1 && !cursor.isLoading)
         isBroken.withLock { $0 = false }
-        #expect(await next())
-        #expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2"])
+        await expect(next())
+        expect(outcomes.withLock { $0 }, equals: ["1", "unacceptableStatus", "2"])
 
         let isFirstCall = Locked(true)
         let other = Self.cursor(transport, queue) { _, _ in
@@ -226,27 +226,27 @@ struct PageCursorTests {
             if throwsNow { throw ResponseMapperError.invalid }
             return nil
         }
-        #expect(await loaded { other.loadNext(success: $0, failure: $1) })
-        #expect(other.pageCount == 0)
-        #expect(await loaded { other.loadNext(success: $0, failure: $1) })
-        #expect(other.isLastPage)
-        #expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2", "invalidRequest", "1"])
+        await expect(loaded { other.loadNext(success: $0, failure: $1) })
+        expect(other.pageCount, equals: 0)
+        await expect(loaded { other.loadNext(success: $0, failure: $1) })
+        expect(other.isLastPage)
+        expect(outcomes.withLock { $0 }, equals: ["1", "unacceptableStatus", "2", "invalidRequest", "1"])
     }
 
     @Test("OPQ-8: a first page that fails does not move the cursor")
     func failedStart() async {
-        #expect(await first())
+        await expect(first())
         isBroken.withLock { $0 = true }
-        #expect(await first())
+        await expect(first())
         isBroken.withLock { $0 = false }
-        #expect(await next())
-        #expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2"] && cursor.pageCount == 2)
-        #expect(!cursor.isFirstPage)
+        await expect(next())
+        expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2"] && cursor.pageCount == 2)
+        expect(!cursor.isFirstPage)
     }
 
     @Test("OPQ-8: after a cancel the page may be loaded again at once; a new start cancels the page before")
     func cancel() async {
-        #expect(await first())
+        await expect(first())
         queue.isSuspended = true
         let (outcomes, cursor) = (outcomes, cursor)
         let cancelled = Gate()
@@ -255,22 +255,22 @@ struct PageCursorTests {
             cancelled.open()
         })
         cursor.cancel()
-        #expect(!cursor.isLoading)
+        expect(!cursor.isLoading)
         await cancelled.opened()
         let replaced = Gate()
         let isBegun = cursor.loadNext(failure: { error in
             outcomes.withLock { $0.append("\(error.code)") }
             replaced.open()
         })
-        #expect(isBegun)
+        expect(isBegun)
         let again = Gate()
         cursor.loadFirst(success: { _ in again.open() })
         await replaced.opened()
-        #expect(cursor.isLoading && cursor.pageCount == 1)
+        expect(cursor.isLoading && cursor.pageCount == 1)
         queue.isSuspended = false
         await again.opened()
-        #expect(outcomes.withLock { $0 } == ["1", "cancelled", "cancelled"])
-        #expect(cursor.isFirstPage && transport.requests.count == 2)
+        expect(outcomes.withLock { $0 }, equals: ["1", "cancelled", "cancelled"])
+        expect(cursor.isFirstPage && transport.requests.count == 2)
     }
 
     @Test("OPQ-8: a page whose closure has not run when it is cancelled does not count")
@@ -286,11 +286,11 @@ struct PageCursorTests {
             }
         )
         let operation = queue.operations.first as? RequestOperation<GetList>
-        #expect(await eventually { operation?.result != nil })
+        await expect(eventually { operation?.result != nil })
         cursor.cancel()
         callbackQueue.activate()
         await gate.opened()
-        #expect(outcomes.withLock { $0 } == ["cancelled"] && cursor.pageCount == 0)
+        expect(outcomes.withLock { $0 } == ["cancelled"] && cursor.pageCount == 0)
     }
 
     @Test("OPQ-8: as a sequence: each page when it is asked for, an end after the last")
@@ -298,31 +298,31 @@ struct PageCursorTests {
         var pages: [Int] = []
         for try await list in cursor.pages {
             pages.append(list.page)
-            #expect(transport.requests.count == pages.count && !cursor.isLoading)
+            expect(transport.requests.count == pages.count && !cursor.isLoading)
         }
-        #expect(pages == [1, 2, 3] && cursor.isLastPage && cursor.pageCount == 3)
+        expect(pages == [1, 2, 3] && cursor.isLastPage && cursor.pageCount == 3)
         for try await list in cursor.pages {
-            #expect(list.page == 1)
+            expect(list.page, equals: 1)
             break
         }
-        #expect(transport.requests.count == 4 && cursor.isFirstPage)
+        expect(transport.requests.count == 4 && cursor.isFirstPage)
     }
 
     @Test("OPQ-8: the sequence throws the error of a page, is over then, and the page may be asked for again")
     func sequenceFailure() async throws {
         var iterator = cursor.pages.makeAsyncIterator()
-        #expect(try await iterator.next()?.page == 1)
+        try await expect(iterator.next()?.page, equals: 1)
         isBroken.withLock { $0 = true }
         do {
             _ = try await iterator.next()
             Issue.record("no error")
         } catch {
-            #expect((error as? NetworkError)?.statusCode == 503)
+            expect((error as? NetworkError)?.statusCode, equals: 503)
         }
         isBroken.withLock { $0 = false }
-        #expect(try await iterator.next() == nil)
-        #expect(await next())
-        #expect(cursor.pageCount == 2)
+        try await expect(iterator.next() == nil)
+        await expect(next())
+        expect(cursor.pageCount, equals: 2)
     }
 
     @Test("OPQ-8: another start, or another load, ends the sequence with an error of its own")
@@ -335,7 +335,7 @@ struct PageCursorTests {
             _ = try await iterator.next()
             Issue.record("no error")
         } catch {
-            #expect((error as? NetworkError)?.code == .cancelled)
+            expect((error as? NetworkError)?.code, equals: .cancelled)
         }
         queue.isSuspended = true
         cursor.loadNext()
@@ -343,7 +343,7 @@ struct PageCursorTests {
             _ = try await other.next()
             Issue.record("no error")
         } catch {
-            #expect((error as? NetworkError)?.code == .refused)
+            expect((error as? NetworkError)?.code, equals: .refused)
         }
         cursor.cancel()
     }
@@ -356,19 +356,19 @@ struct PageCursorTests {
             for try await _ in cursor.pages { Issue.record("a page") }
         }
         let queue = queue
-        #expect(await eventually { queue.operationCount == 1 })
+        await expect(eventually { queue.operationCount == 1 })
         task.cancel()
         do {
             try await task.value
             Issue.record("no error")
         } catch {
-            #expect((error as? NetworkError)?.code == .cancelled)
+            expect((error as? NetworkError)?.code, equals: .cancelled)
         }
-        #expect(!cursor.isLoading)
-        #expect(await eventually { queue.operationCount == 0 })
+        expect(!cursor.isLoading)
+        await expect(eventually { queue.operationCount == 0 })
         queue.isSuspended = false
-        #expect(await next())
-        #expect(transport.requests.count == 1)
+        await expect(next())
+        expect(transport.requests.count, equals: 1)
     }
 
     @Test("OPQ-8, BEY-3: a task that is cancelled between two pages gets an error, and not the end")
@@ -388,7 +388,7 @@ struct PageCursorTests {
             released = cursor
             _ = await loaded { cursor.loadNext(success: $0, failure: $1) }
         }
-        #expect(await eventually { released == nil })
+        await expect(eventually { released == nil })
     }
 
     @Test(
@@ -403,7 +403,7 @@ struct PageCursorTests {
         DispatchQueue.concurrentPerform(iterations: 300) { index in
             let success: @Sendable (List) -> Void = { _ in ended.withLock { $0 += 1 } }
             let failure: @Sendable (NetworkError) -> Void = { error in
-                #expect(error.code == .cancelled, "seed \(seed)")
+                expect(error.code, equals: .cancelled, "seed \(seed)")
                 ended.withLock { $0 += 1 }
             }
             var isBegun = false
@@ -416,11 +416,11 @@ struct PageCursorTests {
             }
             if isBegun { begun.withLock { $0 += 1 } }
         }
-        #expect(
-            await eventually { queue.operationCount == 0 && ended.withLock { $0 } == begun.withLock { $0 } },
+        await expect(
+            eventually { queue.operationCount == 0 && ended.withLock { $0 } == begun.withLock { $0 } },
             "seed \(seed)"
         )
-        #expect(!cursor.isLoading, "seed \(seed)")
-        #expect((0...3).contains(cursor.pageCount), "seed \(seed)")
+        expect(!cursor.isLoading, "seed \(seed)")
+        expect((0...3).contains(cursor.pageCount), "seed \(seed)")
     }
 }

@@ -46,13 +46,13 @@ struct PlatformRegressionTests {
         queue.addOperation(gatekeeper)
         queue.addOperation(dependency)
         let dependents = await freed(dependentKind, 200, after: dependency)
-        #expect(await eventually { dependents.allSatisfy { $0.operation == nil } })
+        await expect(eventually { dependents.allSatisfy { $0.operation == nil } })
         // Reuses the memory of the freed dependents.
         let others = (0..<400).map { _ in dependentKind.job() }
-        #expect(!dependency.isFinished)
+        expect(!dependency.isFinished)
         gate.open()
         await dependency.ended()
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(eventually { queue.operationCount == 0 })
         withExtendedLifetime(others) {}
     }
 
@@ -83,12 +83,12 @@ struct PlatformRegressionTests {
         }
         queue.isSuspended = false
         for job in jobs { await job.ended() }
-        #expect(await eventually { queue.operationCount == 0 && completions.withLock { $0 } >= jobs.count })
+        await expect(eventually { queue.operationCount == 0 && completions.withLock { $0 } >= jobs.count })
         let last = kind.job()
         queue.addOperation(last)
         await last.ended()
-        #expect(completions.withLock { $0 } == jobs.count)
-        #expect(runs.withLock { $0 } == (kind == .networkOperation ? 0 : jobs.count))
+        expect(completions.withLock { $0 }, equals: jobs.count)
+        expect(runs.withLock { $0 }, equals: (kind == .networkOperation ? 0 : jobs.count))
     }
 
     @Test("OPQ-2: finished from outside while the queue is just starting it, here or on a plain queue: one completion")
@@ -104,11 +104,11 @@ struct PlatformRegressionTests {
         }
         await finishing
         for job in jobs { await job.ended() }
-        #expect(await eventually { completions.withLock { $0 } >= jobs.count })
+        await expect(eventually { completions.withLock { $0 } >= jobs.count })
         let last = TestJob()
         plainQueue.addOperation(last)
         await last.ended()
-        #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
+        expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
     }
 
     /// Finishes in `cancel()`, started or not, like many operations that were written for Apple's platforms.
@@ -137,7 +137,7 @@ struct PlatformRegressionTests {
         queue.addOperation(last)
         queue.isSuspended = false
         await last.ended()
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     private final class OlderJob: NetworkOperation, @unchecked Sendable {
@@ -157,11 +157,11 @@ struct PlatformRegressionTests {
             queue.addOperation(job)
         }
         for job in jobs { await job.ended() }
-        #expect(await eventually { completions.withLock { $0 } >= jobs.count })
+        await expect(eventually { completions.withLock { $0 } >= jobs.count })
         let last = OlderJob()
         queue.addOperation(last)
         await last.ended()
-        #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
+        expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
     }
 
     /// Foundation's `start()` finishes it twice, which this package cannot prevent.
@@ -189,8 +189,8 @@ struct PlatformRegressionTests {
             queue.addOperation(OlderPlainOperation())
             queue.addOperation(TestJob(occupancy))
         }
-        #expect(await eventually { queue.operationCount == 0 })
-        #expect(occupancy.most == 1)
+        await expect(eventually { queue.operationCount == 0 })
+        expect(occupancy.most, equals: 1)
     }
 
     @Test("OPQ-1: a job whose unfinished dependency was taken back runs", arguments: JobKind.allCases)
@@ -200,10 +200,10 @@ struct PlatformRegressionTests {
         let job = TestJob()
         job.addDependency(never)
         job.removeDependency(never)
-        #expect(job.dependencies.isEmpty)
+        expect(job.dependencies.isEmpty)
         queue.addOperation(job)
         await job.ended()
-        #expect(job.executionCount == 1)
+        expect(job.executionCount, equals: 1)
     }
 
     @Test("OPQ-1: taken back while the job waits, a dependency holds it no longer", arguments: JobKind.allCases)
@@ -215,10 +215,10 @@ struct PlatformRegressionTests {
         job.addDependency(other)
         queue.addOperation(job)
         job.removeDependency(never)
-        #expect(job.dependencies == [other])
+        expect(job.dependencies, equals: [other])
         queue.addOperation(other)
         await job.ended()
-        #expect(job.error == nil && queue.operationCount == 0)
+        expect(job.error == nil && queue.operationCount == 0)
     }
 
     @Test("OPQ-3: a cancelled job added while a barrier waits, and one after it", arguments: JobKind.allCases)
@@ -237,8 +237,8 @@ struct PlatformRegressionTests {
         gate.open()
         await cancelled.ended()
         await after.ended()
-        #expect(order.withLock { $0 } == ["barrier", "after"])
-        #expect(await eventually { queue.operationCount == 0 })
+        expect(order.withLock { $0 }, equals: ["barrier", "after"])
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     /// On Linux `didChangeValue` calls the getter immediately, which deadlocks under the getters' lock.
@@ -270,7 +270,7 @@ struct PlatformRegressionTests {
         for dependent in dependents { await dependent.ended() }
         isOver.withLock { $0 = true }
         await reading
-        #expect(contradictions.withLock { $0 } == 0)
+        expect(contradictions.withLock { $0 }, equals: 0)
     }
 
     @Test("BEY-7: a job that depends on itself ends with .cycle, told before it is added or after")
@@ -285,9 +285,9 @@ struct PlatformRegressionTests {
         after.addDependency(after)
         for job in [before, after] {
             await job.ended()
-            #expect(job.error?.code == .cycle && job.executionCount == 0)
+            expect(job.error?.code == .cycle && job.executionCount == 0)
         }
-        #expect(queue.operationCount == 0)
+        expect(queue.operationCount, equals: 0)
     }
 
     @Test("OPQ-3: adding a job twice, to one queue or two, runs it once", arguments: JobKind.allCases)
@@ -300,13 +300,13 @@ struct PlatformRegressionTests {
         queue.addOperation(job)
         queue.addOperation(job)
         other.addOperation(job)
-        #expect(queue.operationCount == 1 && other.operationCount == 0)
+        expect(queue.operationCount == 1 && other.operationCount == 0)
         queue.isSuspended = false
         await job.ended()
         queue.addOperation(job)
         other.addOperation(job)
-        #expect(runs.withLock { $0 } == 1)
-        #expect(await eventually { queue.operationCount + other.operationCount == 0 })
+        expect(runs.withLock { $0 }, equals: 1)
+        await expect(eventually { queue.operationCount + other.operationCount == 0 })
     }
 
     enum Fate: CaseIterable, Sendable { case run, cancelled }
@@ -330,10 +330,10 @@ struct PlatformRegressionTests {
             last = job
             if fate == .cancelled { queue.cancelAllOperations() } else { queue.isSuspended = false }
             await job.ended()
-            #expect(job.executionCount == (fate == .run ? 1 : 0))
+            expect(job.executionCount, equals: (fate == .run ? 1 : 0))
         }
-        #expect(await eventually { queue.operationCount == 0 })
-        #expect(await eventually { first == nil && last == nil })
+        await expect(eventually { queue.operationCount == 0 })
+        await expect(eventually { first == nil && last == nil })
     }
 
     @Test("BEY-4: a chain of a hundred thousand that was never added is released without deep recursion")
@@ -349,6 +349,6 @@ struct PlatformRegressionTests {
             }
         }
         // The last release may happen on another thread.
-        #expect(await eventually { first == nil })
+        await expect(eventually { first == nil })
     }
 }

@@ -23,16 +23,16 @@ struct QueueLifeTests {
         queue.addOperation(plain)
         queue.cancelOperations(tag: "images")
         for job in jobs[1...2] { await job.ended() }
-        #expect(jobs.map(\.isCancelled) == [false, true, true, false])
+        expect(jobs.map(\.isCancelled), equals: [false, true, true, false])
         queue.cancelOperations { $0 === plain || $0 === jobs[0] }
         await jobs[0].ended()
         await plain.ended()
-        #expect(plain.isCancelled && !jobs[3].isCancelled)
+        expect(plain.isCancelled && !jobs[3].isCancelled)
         queue.cancelOperations(tag: "nobody")
         queue.cancelOperations(host: "nobody")
         queue.cancelAllOperations()
         await jobs[3].ended()
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test("BEY-7: dependencies with and without a queue, suspension, turn, nothing")
@@ -41,23 +41,23 @@ struct QueueLifeTests {
         let forgotten = named("sign-in")
         let job = named("profile")
         job.addDependency(forgotten)
-        #expect(queue.explain(job) == [.notHere])
+        expect(queue.explain(job), equals: [.notHere])
         queue.addOperation(job)
-        #expect(queue.explain(job) == [.dependency(name: "'sign-in'", isQueued: false)])
-        #expect(queue.explain(job).map(\.description) == ["waits for 'sign-in', which is on no queue"])
+        expect(queue.explain(job), equals: [.dependency(name: "'sign-in'", isQueued: false)])
+        expect(queue.explain(job).map(\.description), equals: ["waits for 'sign-in', which is on no queue"])
         queue.isSuspended = true
         queue.addOperation(forgotten)
-        #expect(queue.explain(job) == [.dependency(name: "'sign-in'", isQueued: true)])
-        #expect(queue.explain(forgotten).map(\.description) == ["waits because the queue is suspended"])
+        expect(queue.explain(job), equals: [.dependency(name: "'sign-in'", isQueued: true)])
+        expect(queue.explain(forgotten).map(\.description), equals: ["waits because the queue is suspended"])
         let running = named("running") { _ in }
         queue.maxConcurrentOperationCount = 0
         queue.isSuspended = false
-        #expect(queue.explain(forgotten) == [.limit(0)])
+        expect(queue.explain(forgotten), equals: [.limit(0)])
         queue.maxConcurrentOperationCount = 1
         await job.ended()
-        #expect(queue.explain(job) == [.finished])
+        expect(queue.explain(job), equals: [.finished])
         queue.addOperation(running)
-        #expect(queue.explain(running) == [.running])
+        expect(queue.explain(running), equals: [.running])
         running.finish()
         await running.ended()
     }
@@ -71,11 +71,11 @@ struct QueueLifeTests {
         for job in jobs { queue.addOperation(job) }
         jobs[0].finish(NetworkError(code: .refused))
         for job in jobs { await job.ended() }
-        #expect(jobs[0].error?.dependencyPath == [])
-        #expect(jobs[2].error?.dependencyPath == ["step 0", "step 1"])
+        expect(jobs[0].error?.dependencyPath, equals: [])
+        expect(jobs[2].error?.dependencyPath, equals: ["step 0", "step 1"])
         let last = jobs[39].error?.dependencyPath ?? []
-        #expect(last.count == 16 && last.prefix(2) == ["step 0", "…"] && last.suffix(2) == ["step 37", "step 38"])
-        #expect(jobs[39].error?.rootCause.code == .refused)
+        expect(last.count == 16 && last.prefix(2) == ["step 0", "…"] && last.suffix(2) == ["step 37", "step 38"])
+        expect(jobs[39].error?.rootCause.code, equals: .refused)
     }
 
     @Test("OPQ-1: a dependency taken back while the job waits holds it no longer, here and elsewhere")
@@ -87,12 +87,12 @@ struct QueueLifeTests {
         for operation in [dependency, plain, dependency] { job.addDependency(operation) }
         queue.addOperation(job)
         job.removeDependency(dependency)
-        #expect(job.dependencies == [plain])
-        #expect(queue.explain(job).count == 1)
+        expect(job.dependencies, equals: [plain])
+        expect(queue.explain(job).count, equals: 1)
         job.removeDependency(plain)
         await job.ended()
-        #expect(job.error == nil && queue.operationCount == 0)
-        #expect(queue.state.withLock { $0.outside.isEmpty && $0.graph.submitted.isEmpty })
+        expect(job.error == nil && queue.operationCount == 0)
+        expect(queue.state.withLock { $0.outside.isEmpty && $0.graph.submitted.isEmpty })
     }
 
     @Test("OPQ-12: idle is a queue without jobs, also those that are added meanwhile, and it goes on")
@@ -109,19 +109,19 @@ struct QueueLifeTests {
         queue.addOperation(second)
         first.finish()
         await first.ended()
-        #expect(!isIdle.withLock { $0 })
+        expect(!isIdle.withLock { $0 })
         second.finish()
         await wait.value
-        #expect(queue.operationCount == 0)
+        expect(queue.operationCount, equals: 0)
         let third = named("third") { _ in }
         queue.addOperation(third)
         let cancelled = Task { await queue.waitUntilIdle() }
         cancelled.cancel()
         await cancelled.value
-        #expect(queue.operationCount == 1 && third.error == nil)
+        expect(queue.operationCount == 1 && third.error == nil)
         third.finish()
         await queue.waitUntilIdle()
-        #expect(third.error == nil && third.isFinished)
+        expect(third.error == nil && third.isFinished)
     }
 
     @Test("BEY-13, OPQ-12: shutDown lets present jobs finish, refuses new ones, and returns no unfinished ones")
@@ -134,20 +134,20 @@ struct QueueLifeTests {
         queue.addOperation(waiting)
         queue.isSuspended = true
         let drain = Task { await queue.shutDown(deadline: 60).count }
-        #expect(await eventually { queue.isShutDown })
+        await expect(eventually { queue.isShutDown })
         let late = named("late")
         let plain = BlockOperation {}
         queue.addOperation(late)
         queue.addOperation(plain)
         await late.ended()
         await plain.ended()
-        #expect(late.error?.code == .refused && late.executionCount == 0 && plain.isCancelled)
-        #expect(late.error?.message?.contains("shut down at OperationTests/QueueLifeTests.swift:") == true)
+        expect(late.error?.code == .refused && late.executionCount == 0 && plain.isCancelled)
+        expect(late.error?.message?.contains("shut down at OperationTests/QueueLifeTests.swift:"), equals: true)
         running.finish()
-        #expect(await drain.value == 0)
-        #expect(waiting.executionCount == 1)
-        #expect(await eventually { clock.pendingCount == 0 })
-        #expect(await queue.shutDown(deadline: 0).isEmpty)
+        await expect(drain.value, equals: 0)
+        expect(waiting.executionCount, equals: 1)
+        await expect(eventually { clock.pendingCount == 0 })
+        await expect(queue.shutDown(deadline: 0).isEmpty)
     }
 
     @Test(
@@ -164,9 +164,9 @@ struct QueueLifeTests {
         jobs[0].finish()
         await jobs[0].ended()
         if byDeadline { clock.advance(by: 60) } else { drain.cancel() }
-        #expect(await drain.value == ["1", "2"])
+        await expect(drain.value, equals: ["1", "2"])
         for job in jobs { await job.ended() }
-        #expect(jobs.map { $0.error?.code } == [nil, .cancelled, .cancelled])
+        expect(jobs.map { $0.error?.code }, equals: [nil, .cancelled, .cancelled])
     }
 
     @Test("BEY-13: a job that has its result, and whose closures run, is none of those that shutDown has cancelled")
@@ -183,10 +183,10 @@ struct QueueLifeTests {
         let queue = NetworkQueue()
         queue.addOperation(job)
         await isCalled.opened()
-        #expect(await queue.shutDown(deadline: 0).isEmpty)
+        await expect(queue.shutDown(deadline: 0).isEmpty)
         gate.signal()
         await job.ended()
-        #expect(job.error == nil && !job.isCancelled)
+        expect(job.error == nil && !job.isCancelled)
     }
 
     @Test("BEY-3: every listener hears of each job in order: added, started, finished with its error")
@@ -215,9 +215,9 @@ struct QueueLifeTests {
             heard[event.operation?.name ?? "", default: []].append(word)
             if heard.values.joined().count(where: { $0.hasPrefix("finished") }) == 3 { break }
         }
-        #expect(heard["fine"] == ["added", "started", "finished "])
-        #expect(heard["bad"] == ["added", "started", "finished refused"])
-        #expect(heard["never"] == ["added", "finished cancelled"])
+        expect(heard["fine"], equals: ["added", "started", "finished "])
+        expect(heard["bad"], equals: ["added", "started", "finished refused"])
+        expect(heard["never"], equals: ["added", "finished cancelled"])
     }
 
     @Test("BEY-3: events end with the queue")
@@ -227,6 +227,6 @@ struct QueueLifeTests {
         queue = nil
         var count = 0
         if let events { for await _ in events { count += 1 } }
-        #expect(count == 0)
+        expect(count, equals: 0)
     }
 }

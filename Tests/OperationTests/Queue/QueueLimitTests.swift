@@ -28,12 +28,12 @@ struct QueueLimitTests {
         for job in jobs { queue.addOperation(job) }
         await jobs[0].started.opened()
         await jobs[2].started.opened()
-        #expect(queue.explain(jobs[1]) == [.hostLimit(host: "a.example", 1)])
+        expect(queue.explain(jobs[1]), equals: [.hostLimit(host: "a.example", 1)])
         queue.setMaxConcurrentOperationCount(2, forHost: "A.EXAMPLE")
         await jobs[1].started.opened()
         for job in jobs { job.finish() }
         for job in jobs { await job.ended() }
-        #expect(queue.maxConcurrentOperationCountPerHost == 1 && queue.operationCount == 0)
+        expect(queue.maxConcurrentOperationCountPerHost == 1 && queue.operationCount == 0)
     }
 
     @Test("BEY-6: requests to one server are limited by its host and port, from any service")
@@ -50,11 +50,11 @@ struct QueueLimitTests {
         await server.waitForRequests(2)
         let port = server.baseURL.port ?? 0
         for operation in operations[2...] {
-            #expect(queue.explain(operation) == [.hostLimit(host: "127.0.0.1:\(port)", 2)])
+            expect(queue.explain(operation), equals: [.hostLimit(host: "127.0.0.1:\(port)", 2)])
         }
         queue.cancelOperations(host: "127.0.0.1:\(port)")
         for operation in operations { await operation.ended() }
-        #expect(operations.allSatisfy { $0.isCancelled } && server.requests.count == 2)
+        expect(operations.allSatisfy { $0.isCancelled } && server.requests.count == 2)
     }
 
     @Test("BEY-6, OPQ-3: limits by tag, exclusion by category, and their explanation")
@@ -65,13 +65,13 @@ struct QueueLimitTests {
         for job in jobs[0...1] { job.tags = ["images"] }
         for job in jobs[2...3] { job.mutualExclusionCategories = ["sign-in"] }
         for job in jobs { queue.addOperation(job) }
-        #expect(await eventually { jobs[0].executionCount + jobs[2].executionCount == 2 })
-        #expect(queue.explain(jobs[1]) == [.tagLimit(tag: "images", 1)])
-        #expect(queue.explain(jobs[3]) == [.mutualExclusion(category: "sign-in")])
-        #expect(queue.explain(jobs[0]) == [.running])
+        await expect(eventually { jobs[0].executionCount + jobs[2].executionCount == 2 })
+        expect(queue.explain(jobs[1]), equals: [.tagLimit(tag: "images", 1)])
+        expect(queue.explain(jobs[3]), equals: [.mutualExclusion(category: "sign-in")])
+        expect(queue.explain(jobs[0]), equals: [.running])
         jobs[0].finish()
         jobs[2].finish()
-        #expect(await eventually { jobs[1].executionCount + jobs[3].executionCount == 2 })
+        await expect(eventually { jobs[1].executionCount + jobs[3].executionCount == 2 })
         queue.cancelAllOperations()
         for job in jobs { await job.ended() }
     }
@@ -83,13 +83,13 @@ struct QueueLimitTests {
         let jobs = (0..<3).map { _ in TestJob() }
         for job in jobs { queue.addOperation(job) }
         await jobs[0].ended()
-        #expect(queue.explain(jobs[1]) == [.rate(seconds: 10)])
+        expect(queue.explain(jobs[1]), equals: [.rate(seconds: 10)])
         await clock.waitForTimers(1)
         clock.advance(by: 9)
-        #expect(jobs[1].executionCount == 0)
+        expect(jobs[1].executionCount, equals: 0)
         clock.advance(by: 1)
         await jobs[1].ended()
-        #expect(jobs[2].executionCount == 0)
+        expect(jobs[2].executionCount, equals: 0)
         queue.rateLimit = nil
         await jobs[2].ended()
     }
@@ -118,13 +118,13 @@ struct QueueLimitTests {
         }
         queue.addOperation(waiting)
         await isParked.opened()
-        #expect(queue.explain(waiting) == [.slotReleased])
+        expect(queue.explain(waiting), equals: [.slotReleased])
         queue.isSuspended = true
         for job in others { queue.addOperation(job) }
         queue.isSuspended = false
         for job in others + [waiting] { await job.ended() }
-        #expect(order.withLock { $0 } == ["begins", "one", "two", "goes on"])
-        #expect(queue.operationCount == 0)
+        expect(order.withLock { $0 }, equals: ["begins", "one", "two", "goes on"])
+        expect(queue.operationCount, equals: 0)
     }
 
     @Test(
@@ -146,10 +146,10 @@ struct QueueLimitTests {
         if isReturning { job.reclaimSlot { hasGoneOn.withLock { $0 = true } } }
         job.cancel()
         await job.ended()
-        #expect(queue.operationCount == 1)
+        expect(queue.operationCount, equals: 1)
         other.finish()
         await other.ended()
-        #expect(queue.operationCount == 0 && !hasGoneOn.withLock { $0 })
+        expect(queue.operationCount == 0 && !hasGoneOn.withLock { $0 })
         let last = TestJob()
         queue.addOperation(last)
         await last.ended()
@@ -161,7 +161,7 @@ struct QueueLimitTests {
         let isParked = Gate()
         let job = TestJob { job in
             job.releaseSlot { false }
-            #expect(queue.explain(job) == [.running])
+            expect(queue.explain(job), equals: [.running])
             job.releaseSlot()
             isParked.open()
         }
@@ -169,11 +169,11 @@ struct QueueLimitTests {
         await isParked.opened()
         let other = TestJob { _ in }
         queue.addOperation(other)
-        #expect(await eventually { other.executionCount == 1 })
+        await expect(eventually { other.executionCount == 1 })
         let order = Locked<[String]>([])
         job.reclaimSlot { order.withLock { $0.append("forgone") } }
         job.forgoSlot()
-        #expect(queue.explain(job) == [.slotReleased])
+        expect(queue.explain(job), equals: [.slotReleased])
         job.reclaimSlot {
             order.withLock { $0.append("wanted") }
             job.finish()
@@ -181,7 +181,7 @@ struct QueueLimitTests {
         job.reclaimSlot(if: { false }, { order.withLock { $0.append("stale") } })
         other.finish()
         await job.ended()
-        #expect(order.withLock { $0 } == ["wanted"])
+        expect(order.withLock { $0 }, equals: ["wanted"])
         await other.ended()
     }
 
@@ -194,7 +194,7 @@ struct QueueLimitTests {
         }
         plainQueue.addOperation(job)
         await job.ended()
-        #expect(job.error == nil)
+        expect(job.error == nil)
     }
 
     @Test("OPQ-3: a dependency of a job of high priority goes before others")
@@ -216,8 +216,8 @@ struct QueueLimitTests {
         for job in [jobs[0], jobs[2], jobs[1]] { queue.addOperation(job) }
         queue.isSuspended = false
         for job in jobs { await job.ended() }
-        #expect(order.withLock { $0 } == ["base", "high", "other"])
-        #expect(jobs[1].queuePriority == .veryLow)
+        expect(order.withLock { $0 }, equals: ["base", "high", "other"])
+        expect(jobs[1].queuePriority, equals: .veryLow)
     }
     @Test("OPQ-3: after 100 jobs of higher priority in a row, one of a lower priority starts, and again after 100")
     func overtaking() async {
@@ -236,6 +236,6 @@ struct QueueLimitTests {
         queue.isSuspended = false
         for job in jobs { await job.ended() }
         let places = order.withLock { order in order.indices.filter { order[$0] == "low" } }
-        #expect(places == [100, 201])
+        expect(places, equals: [100, 201])
     }
 }

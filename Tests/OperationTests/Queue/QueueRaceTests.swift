@@ -18,16 +18,16 @@ struct QueueRaceTests {
         plain.addDependency(job)
         queue.addOperation(job)
         queue.addOperation(plain)
-        #expect(await eventually { job.executionCount == 1 })
+        await expect(eventually { job.executionCount == 1 })
         let drain = Task { await queue.shutDown(deadline: 1_000).count }
-        #expect(await eventually { queue.isShutDown })
+        await expect(eventually { queue.isShutDown })
         for queue in [queue, drained] {
             queue.addOperation(job)
             queue.addOperation(plain)
         }
-        #expect(job.error == nil && !plain.isCancelled)
+        expect(job.error == nil && !plain.isCancelled)
         job.finish()
-        #expect(await drain.value == 0)
+        await expect(drain.value, equals: 0)
     }
 
     private final class SlowToAnswer: NetworkOperation, @unchecked Sendable {
@@ -54,10 +54,10 @@ struct QueueRaceTests {
         let job = SlowToAnswer()
         Thread { queue.addOperation(job) }.start()
         await job.asked.opened()
-        #expect(await queue.shutDown(deadline: 0).isEmpty)
+        await expect(queue.shutDown(deadline: 0).isEmpty)
         job.answer.signal()
         await job.ended()
-        #expect(job.error?.code == .refused && !job.hasRun.withLock { $0 })
+        expect(job.error?.code == .refused && !job.hasRun.withLock { $0 })
     }
 
     @Test("BEY-13: the children of a job that is there still come in")
@@ -69,10 +69,10 @@ struct QueueRaceTests {
         chain.addOperation(TestJob())
         queue.addOperation(chain)
         let drain = Task { await queue.shutDown(deadline: 1_000).count }
-        #expect(await eventually { queue.isShutDown })
+        await expect(eventually { queue.isShutDown })
         gate.open()
-        #expect(await drain.value == 0)
-        #expect(chain.error == nil)
+        await expect(drain.value, equals: 0)
+        expect(chain.error == nil)
     }
 
     private final class Odd: Operation, @unchecked Sendable {
@@ -96,7 +96,7 @@ struct QueueRaceTests {
         odd.hook.withLock { $0 = { queue.cancelAllOperations() } }
         queue.isSuspended = false
         await odd.ended()
-        #expect(odd.isCancelled)
+        expect(odd.isCancelled)
     }
 
     private final class SlowToCancel: Operation, @unchecked Sendable {
@@ -133,8 +133,8 @@ struct QueueRaceTests {
         }
         queue.isSuspended = false
         slow.mayCancel.signal()
-        #expect(await eventually { slow.isFinished })
-        #expect(slow.isCancelled)
+        await expect(eventually { slow.isFinished })
+        expect(slow.isCancelled)
     }
 
     private struct HookClock: NetworkClock {
@@ -159,7 +159,7 @@ struct QueueRaceTests {
         queue.addOperation(job)
         clock.hook.withLock { $0 = { job.removeDependency(other) } }
         job.addDependency(other)
-        #expect(job.dependencies.isEmpty)
+        expect(job.dependencies.isEmpty)
         queue.isSuspended = false
         await job.ended()
     }
@@ -176,9 +176,9 @@ struct QueueRaceTests {
         queue.whenEmpty { for dependent in dependents { queue.addOperation(dependent) } }
         gate.open()
         for dependent in dependents {
-            #expect(await eventually { dependent.isFinished }, "\(queue.explain(dependent))")
+            await expect(eventually { dependent.isFinished }, "\(queue.explain(dependent))")
         }
-        #expect(await eventually { queue.state.withLock { $0.outside.isEmpty && $0.graph.isEmpty } })
+        await expect(eventually { queue.state.withLock { $0.outside.isEmpty && $0.graph.isEmpty } })
     }
 
     @Test(
@@ -211,7 +211,7 @@ struct QueueRaceTests {
             if seen.last == "dependent finished" { break }
         }
         let expected = ["plain started", "plain finished", "dependent started", "dependent finished"]
-        #expect(seen.filter { !$0.hasPrefix("other") } == expected)
+        expect(seen.filter { !$0.hasPrefix("other") }, equals: expected)
     }
 
     @Test("BEY-6: a job with a condition takes one token, and the same rate set again gives none")
@@ -226,8 +226,8 @@ struct QueueRaceTests {
         queue.rateLimit = rate
         let next = TestJob()
         queue.addOperation(next)
-        #expect(queue.explain(next) == [.rate(seconds: 10)])
-        #expect(queue.rateLimit == rate)
+        expect(queue.explain(next), equals: [.rate(seconds: 10)])
+        expect(queue.rateLimit, equals: rate)
         clock.advance(by: 10)
         await next.ended()
     }
@@ -253,7 +253,7 @@ struct QueueRaceTests {
             clock.advance(by: 1)
             await pair[1].ended()
             clock.advance(by: 1)
-            #expect(clock.pendingCount == 1)
+            expect(clock.pendingCount, equals: 1)
         }
         queue.cancelAllOperations()
     }
@@ -273,7 +273,7 @@ struct QueueRaceTests {
             queue.addOperation(group)
         }
         for group in groups { await group.ended() }
-        #expect(occupancy.most == 1 && groups.allSatisfy { $0.error == nil })
+        expect(occupancy.most == 1 && groups.allSatisfy { $0.error == nil })
     }
 
     @Test("OPQ-4: the limit of a batch holds for batches in it, and for requests that join")
@@ -286,7 +286,7 @@ struct QueueRaceTests {
         )
         queue.addOperation(batch)
         await batch.ended()
-        #expect(occupancy.most == 1)
+        expect(occupancy.most, equals: 1)
 
         let transport = InMemoryTransport()
         for number in 0..<5 { transport.route("GET", "/\(number)") { _ in .fault(.stall) } }
@@ -302,18 +302,18 @@ struct QueueRaceTests {
         }
         let joining = BatchOperation(joins, maxConcurrentOperationCount: 1)
         queue.addOperation(joining)
-        #expect(await eventually { transport.requests.count == 1 })
+        await expect(eventually { transport.requests.count == 1 })
         // The first one runs before the last one is admitted.
-        #expect(await eventually { joins[1...].allSatisfy { queue.explain($0) == [.batchLimit(1)] } })
+        await expect(eventually { joins[1...].allSatisfy { queue.explain($0) == [.batchLimit(1)] } })
         joining.cancel()
         await joining.ended()
-        #expect(transport.requests.count == 1)
+        expect(transport.requests.count, equals: 1)
     }
 
     @Test("BEY-6: a request is counted by the host that its own address names")
     func hostOfAddress() {
         let service = EasyNetworkService(HostConfiguration(baseURL: URL(string: "http://one.example/v1")))
-        #expect(RequestOperation(Get(api: "x"), service: service).host == "one.example")
+        expect(RequestOperation(Get(api: "x"), service: service).host, equals: "one.example")
         let hosts = [
             "http://Two.example:81/x": "two.example:81", "https://user:secret@three.example?x@y": "three.example",
             "HTTPS://[::1]:8443#x": "[::1]:8443", "http://four.example:": "four.example",
@@ -321,10 +321,10 @@ struct QueueRaceTests {
             "/a.example/": "one.example", "http://six.example:080": "six.example:80",
         ]
         for (api, host) in hosts {
-            #expect(RequestOperation(Get(api: api), service: service).host == host, "\(api)")
+            expect(RequestOperation(Get(api: api), service: service).host, equals: host, "\(api)")
             guard host != "one.example", let url = URL(string: api) else { continue }
             let other = EasyNetworkService(HostConfiguration(baseURL: url))
-            #expect(RequestOperation(Get(api: "x"), service: other).host == host, "\(api)")
+            expect(RequestOperation(Get(api: "x"), service: other).host, equals: host, "\(api)")
         }
     }
 
@@ -339,9 +339,9 @@ struct QueueRaceTests {
             graph.release(graph.submit(number, keys: number < count ? [.tag("x")] : []), &actions)
         }
         graph.setLimit(2, &actions)
-        #expect(actions.start == [0, count])
+        expect(actions.start, equals: [0, count])
         graph.setLimit(nil, for: .tag("x"))
         graph.setLimit(nil, &actions)
-        #expect(actions.start == [0, count] + Array(1..<count) + [count + 1])
+        expect(actions.start, equals: [0, count] + Array(1..<count) + [count + 1])
     }
 }

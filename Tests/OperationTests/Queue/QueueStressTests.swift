@@ -43,7 +43,7 @@ struct QueueStressTests {
                     && state.graph.everything.runningCount == 0
             }
         }
-        #expect(isEmpty, "seed \(seed)")
+        expect(isEmpty, "seed \(seed)")
     }
 
     private static func transport() -> InMemoryTransport {

@@ -48,10 +48,10 @@ struct RepeatRegistryTests {
             jobs.enter(0, .allow), jobs.enter(1, .join), jobs.enter(2, .allow, "b"), jobs.enter(3, .cancelOlder),
             jobs.enter(4, .cancelOlder),
         ]
-        #expect(answers == [.proceed([]), .proceed([]), .proceed([]), .proceed([0, 1]), .proceed([3])])
-        #expect(jobs.registry.count == 2)
+        expect(answers, equals: [.proceed([]), .proceed([]), .proceed([]), .proceed([0, 1]), .proceed([3])])
+        expect(jobs.registry.count, equals: 2)
         for job in 0..<5 { jobs.leave(job) }
-        #expect(jobs.registry.count == 0)
+        expect(jobs.registry.count, equals: 0)
     }
 
     @Test("OPQ-6: a newer job is refused while an older one of its key is there, and only then")
@@ -60,14 +60,14 @@ struct RepeatRegistryTests {
         let answers = [
             jobs.enter(0, .ignoreNewer), jobs.enter(1, .ignoreNewer), jobs.enter(2, .ignoreNewer, "b"),
         ]
-        #expect(answers == [.proceed([]), .refuse(0), .proceed([])])
+        expect(answers, equals: [.proceed([]), .refuse(0), .proceed([])])
         jobs.leave(0)
         // A refused job does not count.
         let next = jobs.enter(3, .ignoreNewer)
-        #expect(next == .proceed([]))
+        expect(next, equals: .proceed([]))
         jobs.leave(1)
         let refused = jobs.enter(4, .ignoreNewer)
-        #expect(refused == .refuse(3))
+        expect(refused, equals: .refuse(3))
     }
 
     @Test("OPQ-6: random histories go as in a slow model", arguments: 1...50 as ClosedRange<UInt64>)
@@ -87,16 +87,16 @@ struct RepeatRegistryTests {
             let older = model.filter { $0.key == key }.map(\.job)
             switch jobs.enter(job, policy, key) {
             case .refuse(let because):
-                #expect(policy == .ignoreNewer && older.contains(because), "seed \(seed), job \(job)")
+                expect(policy == .ignoreNewer && older.contains(because), "seed \(seed), job \(job)")
             case .proceed(let cancelled):
-                #expect(policy != .ignoreNewer || older.isEmpty, "seed \(seed), job \(job)")
-                #expect(cancelled == (policy == .cancelOlder ? older : []), "seed \(seed), job \(job)")
+                expect(policy != .ignoreNewer || older.isEmpty, "seed \(seed), job \(job)")
+                expect(cancelled, equals: (policy == .cancelOlder ? older : []), "seed \(seed), job \(job)")
                 model.removeAll { cancelled.contains($0.job) }
                 model.append((job, key))
             }
         }
-        #expect(jobs.registry.count == model.count)
+        expect(jobs.registry.count, equals: model.count)
         for job in 0..<400 { jobs.leave(job) }
-        #expect(jobs.registry.count == 0)
+        expect(jobs.registry.count, equals: 0)
     }
 }

@@ -26,15 +26,15 @@ struct RepeatsTests {
         let waiting = fixture.operation(request)
         queue.addOperation(waiting)
         await running.ended()
-        #expect(running.error?.code == .cancelled && !waiting.isFinished)
+        expect(running.error?.code == .cancelled && !waiting.isFinished)
         let other = fixture.operation(Repeated(api: "stall", text: "else", repeatPolicy: .cancelOlder))
         let newest = fixture.operation(Repeated(api: "stall", repeatPolicy: .cancelOlder))
         queue.addOperations([other, newest], waitUntilFinished: false)
         await waiting.ended()
-        #expect(waiting.error?.code == .cancelled && !other.isCancelled && !newest.isCancelled)
+        expect(waiting.error?.code == .cancelled && !other.isCancelled && !newest.isCancelled)
         queue.cancelAllOperations()
-        #expect(await server.waitForConnections(0))
-        #expect(server.requests.count == 1)
+        await expect(server.waitForConnections(0))
+        expect(server.requests.count, equals: 1)
     }
 
     @Test("OPQ-6: a newer one is refused while the older one waits or runs, and nothing is sent for it")
@@ -44,14 +44,14 @@ struct RepeatsTests {
         let (older, newer) = (fixture.operation(request), fixture.operation(request))
         queue.addOperations([older, newer], waitUntilFinished: false)
         await newer.ended()
-        #expect(newer.error?.code == .refused && newer.error?.message?.hasPrefix("Repeated waits") == true)
-        #expect(newer.error?.attempts == 0)
+        expect(newer.error?.code == .refused && newer.error?.message?.hasPrefix("Repeated waits") == true)
+        expect(newer.error?.attempts, equals: 0)
         queue.isSuspended = false
-        #expect(try await older.value.statusCode == 200)
+        try await expect(older.value.statusCode, equals: 200)
         let next = fixture.operation(request)
         queue.addOperation(next)
-        #expect(try await next.value.statusCode == 200)
-        #expect(server.requests.count == 2)
+        try await expect(next.value.statusCode, equals: 200)
+        expect(server.requests.count, equals: 2)
     }
 
     @Test("OPQ-6: an operation that has ended no longer counts: cancelled, or in its own callback")
@@ -67,8 +67,8 @@ struct RepeatsTests {
         next.success = { _ in queue.addOperation(again) }
         queue.addOperation(next)
         queue.isSuspended = false
-        #expect(try await next.value.statusCode == 200)
-        #expect(try await again.value.statusCode == 200)
+        try await expect(next.value.statusCode, equals: 200)
+        try await expect(again.value.statusCode, equals: 200)
     }
 
     @Test("OPQ-6: a custom key decides what is a repeat; an operation may have another policy than its request")
@@ -81,12 +81,12 @@ struct RepeatsTests {
         newer.repeatKey = "search"
         queue.addOperations([allowed, unnamed, newer], waitUntilFinished: false)
         await allowed.ended()
-        #expect(allowed.error?.code == .cancelled && !unnamed.isCancelled)
+        expect(allowed.error?.code == .cancelled && !unnamed.isCancelled)
         newer.repeatPolicy = .allow
-        #expect(newer.repeatPolicy == .cancelOlder)
+        expect(newer.repeatPolicy, equals: .cancelOlder)
         queue.isSuspended = false
-        #expect(try await newer.value.statusCode == 200)
-        #expect(try await unnamed.value.statusCode == 200)
+        try await expect(newer.value.statusCode, equals: 200)
+        try await expect(unnamed.value.statusCode, equals: 200)
     }
 
     @Test("OPQ-6: where the request is made at the start, the policy acts then")
@@ -98,7 +98,7 @@ struct RepeatsTests {
         let next = first.then { _ in Repeated(api: "stall", repeatPolicy: .ignoreNewer) }
         queue.addOperations([first, next], waitUntilFinished: false)
         await next.ended()
-        #expect(next.error?.code == .refused && server.requests.count == 2)
+        expect(next.error?.code == .refused && server.requests.count == 2)
         stalled.cancel()
         await stalled.ended()
     }
@@ -113,7 +113,7 @@ struct RepeatsTests {
             }
             queue.addOperations(operations, waitUntilFinished: false)
             queue.isSuspended = false
-            for operation in operations { #expect(try await operation.value.statusCode == 200) }
+            for operation in operations { try await expect(operation.value.statusCode, equals: 200) }
             queue.isSuspended = true
             let named = users.map {
                 RequestOperation(Personal(api: "a", user: $0, repeatPolicy: policy, repeatKey: "k"), service: service)
@@ -121,7 +121,7 @@ struct RepeatsTests {
             queue.addOperations(named, waitUntilFinished: false)
             queue.isSuspended = false
             for operation in named { await operation.ended() }
-            #expect(named.filter { $0.error == nil }.count == 1)
+            expect(named.filter { $0.error == nil }.count, equals: 1)
         }
     }
 
@@ -138,7 +138,7 @@ struct RepeatsTests {
         if byCookie { jar.store(["Set-Cookie": "user=bob"], from: server.baseURL) } else { session.signIn("bob") }
         queue.addOperation(operations[1])
         queue.isSuspended = false
-        for operation in operations { #expect(try await operation.value.statusCode == 200) }
+        for operation in operations { try await expect(operation.value.statusCode, equals: 200) }
     }
 
     @Test("OPQ-6: a queue notices its own jobs only, and a plain queue none")
@@ -152,10 +152,10 @@ struct RepeatsTests {
         plain.addOperation(operations[2])
         operations[3].repeatPolicy = .join
         plain.addOperation(operations[3])
-        for operation in operations.dropFirst() { #expect(try await operation.value.source == .network) }
+        for operation in operations.dropFirst() { try await expect(operation.value.source, equals: .network) }
         queue.cancelAllOperations()
         await operations[0].ended()
-        #expect(server.requests.count == 3)
+        expect(server.requests.count, equals: 3)
     }
 
     @Test("OPQ-6: of many added at once from many threads one is sent, and nothing is kept", arguments: 1...5)
@@ -164,12 +164,12 @@ struct RepeatsTests {
         let operations = (0..<64).map { _ in fixture.operation(request) }
         let queue = queue
         DispatchQueue.concurrentPerform(iterations: operations.count) { queue.addOperation(operations[$0]) }
-        #expect(await eventually { operations.filter(\.isFinished).count == 63 })
+        await expect(eventually { operations.filter(\.isFinished).count == 63 })
         await server.waitForRequests(1)
         queue.cancelAllOperations()
         for operation in operations { await operation.ended() }
-        #expect(operations.filter { $0.error?.code == .refused }.count == 63)
-        #expect(server.requests.count == 1)
-        #expect(await eventually { queue.repeats.withLock { $0.registry.count } == 0 })
+        expect(operations.filter { $0.error?.code == .refused }.count, equals: 63)
+        expect(server.requests.count, equals: 1)
+        await expect(eventually { queue.repeats.withLock { $0.registry.count } == 0 })
     }
 }

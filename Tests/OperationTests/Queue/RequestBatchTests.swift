@@ -24,18 +24,18 @@ struct RequestBatchTests {
     func items() async throws {
         let requests = [3, 1, 2].map { GetAccount(id: $0) }
         for _ in 0..<2 {
-            #expect(try await queue.perform(requests, service: service).map(\.id) == [3, 1, 2])
+            try await expect(queue.perform(requests, service: service).map(\.id), equals: [3, 1, 2])
         }
-        #expect(try await queue.perform(requests.prefix(0), service: service).isEmpty)
-        #expect(transport.requests.count == 6 && queue.operationCount == 0)
+        try await expect(queue.perform(requests.prefix(0), service: service).isEmpty)
+        expect(transport.requests.count == 6 && queue.operationCount == 0)
     }
 
     @Test("OPQ-4: the first failure cancels the others and says which request it was")
     func failure() async throws {
         let requests = [Get(api: "stall"), Get(api: "stall"), Get(api: "missing")]
         let error = await #expect(throws: NetworkError.self) { try await queue.perform(requests, service: service) }
-        #expect(error?.statusCode == 404 && error?.message?.hasPrefix("job 3") == true)
-        #expect(queue.operationCount == 0)
+        expect(error?.statusCode == 404 && error?.message?.hasPrefix("job 3") == true)
+        expect(queue.operationCount, equals: 0)
     }
 
     @Test("BEY-3: cancelling the task cancels all")
@@ -44,8 +44,8 @@ struct RequestBatchTests {
         await transport.waitForRequests(2)
         task.cancel()
         let error = await #expect(throws: NetworkError.self) { try await task.value }
-        #expect(error?.code == .cancelled)
-        #expect(await eventually { queue.operationCount == 0 })
+        expect(error?.code, equals: .cancelled)
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test("BEY-3, BEY-16: 3,000 performs in tasks that are cancelled already send nothing", arguments: [false, true])
@@ -69,8 +69,8 @@ struct RequestBatchTests {
             guard case .failure(let error) = result else { return nil }
             return (error as? NetworkError)?.code
         }
-        #expect(codes.count == 3_000 && codes.allSatisfy { $0 == .cancelled })
-        #expect(transport.requests.isEmpty)
+        expect(codes.count == 3_000 && codes.allSatisfy { $0 == .cancelled })
+        expect(transport.requests.isEmpty)
     }
 
     // MARK: - Results as they land
@@ -80,14 +80,14 @@ struct RequestBatchTests {
         let requests = (0..<30).map { Get(api: $0 % 3 == 0 ? "missing" : "users/\($0 % 9 + 1)") }
         var codes: [Int: NetworkError.Code?] = [:]
         for await (index, result) in queue.results(of: requests, service: service) {
-            #expect(codes[index] == nil)
+            expect(codes[index] == nil)
             if case .failure(let error) = result { codes[index] = error.code } else { codes[index] = .some(nil) }
         }
-        #expect(codes.count == 30)
-        #expect(codes.allSatisfy { $0.value == ($0.key % 3 == 0 ? .unacceptableStatus : nil) })
+        expect(codes.count, equals: 30)
+        expect(codes.allSatisfy { $0.value == ($0.key % 3 == 0 ? .unacceptableStatus : nil) })
         var count = 0
         for await _ in queue.results(of: requests.prefix(0), service: service) { count += 1 }
-        #expect(count == 0)
+        expect(count, equals: 0)
     }
 
     @Test("OPQ-4: results may be iterated on the main actor, and again")
@@ -97,7 +97,7 @@ struct RequestBatchTests {
         for _ in 0..<2 {
             var names: Set<String> = []
             for await (_, result) in results { names.insert(try result.get().name) }
-            #expect(names == ["n1", "n2", "n3", "n4", "n5"])
+            expect(names, equals: ["n1", "n2", "n3", "n4", "n5"])
         }
     }
 
@@ -110,18 +110,18 @@ struct RequestBatchTests {
         }
         let results = queue.results(of: requests, maxConcurrentOperationCount: 3, service: service)
         var iterator = results.makeAsyncIterator()
-        #expect(taken.withLock { $0 } == 0)
+        expect(taken.withLock { $0 }, equals: 0)
         for fetched in 1...50 {
             _ = await iterator.next()
-            #expect(taken.withLock { $0 } <= fetched + 2)
+            expect(taken.withLock { $0 } <= fetched + 2)
         }
-        #expect(await iterator.next() == nil && taken.withLock { $0 } == 50)
-        #expect(transport.requests.count == 50)
+        await expect(iterator.next() == nil && taken.withLock { $0 } == 50)
+        expect(transport.requests.count, equals: 50)
         var count = 0
         for await _ in queue.results(of: requests.prefix(4), maxConcurrentOperationCount: 0, service: service) {
             count += 1
         }
-        #expect(count == 4)
+        expect(count, equals: 4)
     }
 
     @Test("OPQ-4: as many requests run as the queue allows, unless the call says another number")
@@ -130,10 +130,10 @@ struct RequestBatchTests {
         let results = queue.results(of: (0..<20).map { _ in Get(api: "stall") }, service: service)
         let task = Task { for await _ in results {} }
         let transport = transport
-        #expect(await eventually { transport.requests.count == 8 })
+        await expect(eventually { transport.requests.count == 8 })
         task.cancel()
         await task.value
-        #expect(transport.requests.count == 8)
+        expect(transport.requests.count, equals: 8)
     }
 
     @Test("OPQ-4: results come as requests finish, not in their order")
@@ -144,8 +144,8 @@ struct RequestBatchTests {
             seen.insert(index)
             if seen.count == 2 { break }
         }
-        #expect(seen == [1, 2])
-        #expect(await eventually { queue.operationCount == 0 })
+        expect(seen, equals: [1, 2])
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     @Test("BEY-3: cancelling the task ends the loop and cancels the running operations")
@@ -157,8 +157,8 @@ struct RequestBatchTests {
         }
         await transport.waitForRequests(2)
         task.cancel()
-        #expect(await task.value == 0)
-        #expect(await eventually { queue.operationCount == 0 })
+        await expect(task.value, equals: 0)
+        await expect(eventually { queue.operationCount == 0 })
     }
 
     /// Counts the values that are alive at once: one for a request, one for its item.
@@ -208,10 +208,10 @@ struct RequestBatchTests {
         for await (index, result) in queue.results(of: requests, maxConcurrentOperationCount: 8, service: service) {
             if case .success = result { sum += index }
         }
-        #expect(sum == count * (count - 1) / 2)
+        expect(sum, equals: count * (count - 1) / 2)
         // Eight run, the loop holds one, and some operations are still being released.
         let most = Token.census.withLock { $0.most }
-        #expect(most < 500, "\(most) at once")
-        #expect(await eventually { Token.census.withLock { $0.alive } == 0 && queue.operationCount == 0 })
+        expect(most < 500, "\(most) at once")
+        await expect(eventually { Token.census.withLock { $0.alive } == 0 && queue.operationCount == 0 })
     }
 }

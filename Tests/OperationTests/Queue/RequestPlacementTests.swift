@@ -42,18 +42,18 @@ struct RequestPlacementTests {
         let others = (0..<3).map { _ in RequestOperation(Placed(api: "other"), service: service) }
         holder.queuePriority = .high
         queue.addOperations([low, first, second, next, holder] + others, waitUntilFinished: false)
-        #expect(await eventually { next.queuePriority == .veryHigh && low.queuePriority == .veryLow })
+        await expect(eventually { next.queuePriority == .veryHigh && low.queuePriority == .veryLow })
         // Its queue knows that a little later. Without the second request it may run before the holder.
         let isPlaced = await eventually {
             guard let job = next.scheduling?.job else { return next.isFinished }
             return queue.state.withLock { _ in job.lane != nil && job.priority == .veryHigh }
         }
-        #expect(isPlaced)
+        expect(isPlaced)
         gate.open()
         for operation in [low, next] + others { await operation.ended() }
         let paths = server.requests.map(\.path)
-        #expect(paths == ["/first", "/second", "/next", "/other", "/other", "/other", "/other"])
-        #expect(low.error == nil && next.error == nil)
+        expect(paths, equals: ["/first", "/second", "/next", "/other", "/other", "/other", "/other"])
+        expect(low.error == nil && next.error == nil)
     }
 
     @Test("OPQ-3: a priority that was given to the next operation itself counts, whatever its request says")
@@ -68,7 +68,7 @@ struct RequestPlacementTests {
         next.queuePriority = .low
         queue.addOperations([first, next], waitUntilFinished: false)
         await next.ended()
-        #expect(next.error == nil && next.queuePriority == .low)
+        expect(next.error == nil && next.queuePriority == .low)
     }
 
     @Test("BEY-6: a job counts under the host that its request goes to, be it the CDN's or that of a URLRequest")
@@ -86,13 +86,13 @@ struct RequestPlacementTests {
             RequestOperation(Placed(api: "d"), service: service),
         ]
         let hosts = ["cdn.example", "other.example:8443", "third.example", "api.example"]
-        #expect(operations.map(\.host) == hosts)
+        expect(operations.map(\.host), equals: hosts)
         queue.addOperations(operations, waitUntilFinished: false)
         for (operation, host) in zip(operations, hosts) {
-            #expect(queue.explain(operation) == [.hostLimit(host: host, 0)])
+            expect(queue.explain(operation), equals: [.hostLimit(host: host, 0)])
             queue.cancelOperations(host: host)
             await operation.ended()
-            #expect(operation.isCancelled)
+            expect(operation.isCancelled)
         }
     }
 
@@ -106,10 +106,10 @@ struct RequestPlacementTests {
         let first = RequestOperation(Placed(api: "first"), service: EasyNetworkService(server.host()))
         let next = first.then { _ in Placed(api: "https://elsewhere.example/next") }
         queue.addOperations([first, next], waitUntilFinished: false)
-        #expect(await eventually { queue.explain(next) == [.hostLimit(host: "elsewhere.example", 0)] })
+        await expect(eventually { queue.explain(next) == [.hostLimit(host: "elsewhere.example", 0)] })
         queue.cancelOperations(host: "elsewhere.example")
         await next.ended()
-        #expect(next.isCancelled && queue.operationCount == 0)
+        expect(next.isCancelled && queue.operationCount == 0)
     }
 
     @Test(
@@ -162,9 +162,9 @@ struct RequestPlacementTests {
                 state.graph.isEmpty && state.graph.submitted.isEmpty && state.graph.everything.runningCount == 0
             }
         }
-        #expect(isEmpty, "seed \(seed)")
+        expect(isEmpty, "seed \(seed)")
         for operation in operations where operation.error != nil {
-            #expect([.cancelled, .dependencyFailed].contains(operation.error?.code), "seed \(seed): \(operation)")
+            expect([.cancelled, .dependencyFailed].contains(operation.error?.code), "seed \(seed): \(operation)")
         }
     }
 }

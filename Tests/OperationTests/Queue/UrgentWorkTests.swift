@@ -32,14 +32,14 @@ struct UrgentWorkTests {
         var actions = Actions()
         let download = submit(1, .low, mayYield: true, &graph, &actions)
         _ = submit(2, .low, mayYield: true, &graph, &actions)
-        #expect(actions.start == [1] && actions.yield.isEmpty)
+        expect(actions.start == [1] && actions.yield.isEmpty)
         let urgent = submit(3, .normal, &graph, &actions)
-        #expect(actions.start == [1, 3] && actions.yield == [1] && download.phase == .returning)
+        expect(actions.start == [1, 3] && actions.yield == [1] && download.phase == .returning)
         graph.finish(urgent, succeeded: true, &actions)
-        #expect(actions.resume == [1] && actions.goOn == [1] && download.phase == .running)
-        #expect(graph.everything.runningCount == 1 && graph.yielding.count == 1)
+        expect(actions.resume == [1] && actions.goOn == [1] && download.phase == .running)
+        expect(graph.everything.runningCount == 1 && graph.yielding.count == 1)
         graph.finish(download, succeeded: true, &actions)
-        #expect(actions.start == [1, 3, 2])
+        expect(actions.start, equals: [1, 3, 2])
     }
 
     @Test(
@@ -59,13 +59,13 @@ struct UrgentWorkTests {
             _ = submit(1, own, mayYield: mayYield, &graph, &actions)
             graph.isSuspended = isSuspended
             let urgent = submit(2, other, &graph, &actions)
-            #expect(actions.yield.isEmpty && actions.start == [1])
+            expect(actions.yield.isEmpty && actions.start == [1])
             // What was not done then is done when the rule changes.
             guard mayYield else { continue }
             graph.yieldingPriority = .normal
             graph.isSuspended = false
             graph.setPriority(.veryHigh, of: urgent, &actions)
-            #expect(actions.yield == [1] && actions.start == [1, 2])
+            expect(actions.yield == [1] && actions.start == [1, 2])
         }
     }
 
@@ -78,9 +78,9 @@ struct UrgentWorkTests {
         _ = submit(2, .low, keys: [.host("b")], &graph, &actions)
         // The slot of host b is not a download's.
         _ = submit(3, .high, keys: [.host("b")], &graph, &actions)
-        #expect(actions.start == [1, 2] && actions.yield.isEmpty)
+        expect(actions.start == [1, 2] && actions.yield.isEmpty)
         _ = submit(4, .high, keys: [.host("a")], &graph, &actions)
-        #expect(actions.start == [1, 2, 4] && actions.yield == [1])
+        expect(actions.start == [1, 2, 4] && actions.yield == [1])
         // Behind those whose own host is full, one that needs any slot is found.
         var other = Graph(limit: 2)
         other.hostLimit = 1
@@ -88,9 +88,9 @@ struct UrgentWorkTests {
         _ = submit(1, .low, mayYield: true, &other, &actions)
         _ = submit(2, .normal, keys: [.host("b")], &other, &actions)
         for number in 3...40 { _ = submit(number, .high, keys: [.host("b")], &other, &actions) }
-        #expect(actions.yield.isEmpty)
+        expect(actions.yield.isEmpty)
         _ = submit(41, .high, &other, &actions)
-        #expect(actions.start == [1, 2, 41] && actions.yield == [1])
+        expect(actions.start == [1, 2, 41] && actions.yield == [1])
     }
 
     @Test("OPQ-11: with more running than a lowered limit allows, none yields for nothing")
@@ -100,9 +100,9 @@ struct UrgentWorkTests {
         let jobs = (1...3).map { submit($0, .low, mayYield: true, &graph, &actions) }
         graph.setLimit(1, &actions)
         _ = submit(4, .high, &graph, &actions)
-        #expect(actions.yield.isEmpty)
+        expect(actions.yield.isEmpty)
         for job in jobs.prefix(2) { graph.finish(job, succeeded: true, &actions) }
-        #expect(actions.yield == [3] && actions.start == [1, 2, 3, 4])
+        expect(actions.yield == [3] && actions.start == [1, 2, 3, 4])
     }
 
     @Test("OPQ-11: one that excludes others keeps its slot, as it holds its categories")
@@ -111,7 +111,7 @@ struct UrgentWorkTests {
         var actions = Actions()
         _ = submit(1, .low, mayYield: true, keys: [.exclusion("x")], &graph, &actions)
         _ = submit(2, .high, &graph, &actions)
-        #expect(actions.yield.isEmpty)
+        expect(actions.yield.isEmpty)
     }
 
     @Test("OPQ-11: one that has yielded before it was started, and cannot run yet, takes no slot until it is released")
@@ -120,20 +120,20 @@ struct UrgentWorkTests {
         var actions = Actions()
         graph.setRate(RateLimit(1, per: 10), for: .everything)
         let download = submit(1, .low, mayYield: true, &graph, &actions)
-        #expect(actions.start == [1])
+        expect(actions.start, equals: [1])
         actions = Actions(now: 10)
         let urgent = submit(2, .high, &graph, &actions)
-        #expect(actions.start == [2] && actions.yield == [1])
+        expect(actions.start == [2] && actions.yield == [1])
         // What the start found out, for example that there is no network, is told only now.
         let isHeld = graph.takeSlot(from: download, &actions)
-        #expect(isHeld && download.phase == .blocked && actions.goOn == [1])
+        expect(isHeld && download.phase == .blocked && actions.goOn == [1])
         graph.finish(urgent, succeeded: true, &actions)
-        #expect(actions.start == [2] && actions.resume.isEmpty && graph.everything.runningCount == 0)
+        expect(actions.start == [2] && actions.resume.isEmpty && graph.everything.runningCount == 0)
         // It has its token of the rate, which gives the next one ten seconds later.
         graph.release(download, &actions)
-        #expect(actions.start == [2, 1] && graph.everything.runningCount == 1)
+        expect(actions.start == [2, 1] && graph.everything.runningCount == 1)
         graph.finish(download, succeeded: true, &actions)
-        #expect(graph.isEmpty && graph.everything.runningCount == 0)
+        expect(graph.isEmpty && graph.everything.runningCount == 0)
     }
 
     @Test("OPQ-11: one that has gone on runs for half a second before it yields again")
@@ -144,13 +144,13 @@ struct UrgentWorkTests {
         let first = submit(2, .high, &graph, &actions)
         actions = Actions(now: 11)
         graph.finish(first, succeeded: true, &actions)
-        #expect(actions.goOn == [1])
+        expect(actions.goOn, equals: [1])
         actions = Actions(now: 11.125)
         _ = submit(3, .high, &graph, &actions)
-        #expect(actions.yield.isEmpty && actions.start.isEmpty && actions.wake == 11.5)
+        expect(actions.yield.isEmpty && actions.start.isEmpty && actions.wake == 11.5)
         actions = Actions(now: 11.5)
         graph.admit(&actions)
-        #expect(actions.yield == [1] && actions.start == [3])
+        expect(actions.yield == [1] && actions.start == [3])
     }
 
     @Test("OPQ-11: none yields to a job that a rate holds back, which is looked at again when the rate lets it start")
@@ -163,10 +163,10 @@ struct UrgentWorkTests {
             _ = submit(1, .low, mayYield: true, keys: [.host("a")], &graph, &actions)
             actions = Actions(now: 5)
             _ = submit(2, .normal, keys: [.host("a")], &graph, &actions)
-            #expect(actions.yield.isEmpty && actions.start.isEmpty && actions.wake == 10)
+            expect(actions.yield.isEmpty && actions.start.isEmpty && actions.wake == 10)
             actions = Actions(now: 10)
             graph.admit(&actions)
-            #expect(actions.yield == [1] && actions.start == [2] && actions.goOn.isEmpty)
+            expect(actions.yield == [1] && actions.start == [2] && actions.goOn.isEmpty)
         }
     }
 
@@ -182,9 +182,9 @@ struct UrgentWorkTests {
         graph.setLimit(1, &actions)
         actions = Actions(now: 11)
         _ = submit(3, .high, &graph, &actions)
-        #expect(actions.yield.isEmpty && actions.wake == 20)
-        #expect(graph.unpark(paused, &actions))
-        #expect(actions.yield == [2] && actions.resume == [1] && actions.start.isEmpty)
+        expect(actions.yield.isEmpty && actions.wake == 20)
+        expect(graph.unpark(paused, &actions))
+        expect(actions.yield == [2] && actions.resume == [1] && actions.start.isEmpty)
     }
 
     @Test("OPQ-11: one that has begun to wait for something else meanwhile takes no slot until that is over")
@@ -196,10 +196,10 @@ struct UrgentWorkTests {
         graph.park(download, &actions)
         let other = submit(3, .veryLow, &graph, &actions)
         graph.finish(urgent, succeeded: true, &actions)
-        #expect(actions.start == [1, 2, 3] && actions.resume.isEmpty && download.phase == .parked)
-        #expect(graph.unpark(download, &actions))
+        expect(actions.start == [1, 2, 3] && actions.resume.isEmpty && download.phase == .parked)
+        expect(graph.unpark(download, &actions))
         graph.finish(other, succeeded: true, &actions)
-        #expect(actions.resume == [1] && actions.goOn == [1] && download.phase == .running)
+        expect(actions.resume == [1] && actions.goOn == [1] && download.phase == .running)
     }
 
     @Test("OPQ-11: of several the lowest yields, then the one that has run longest")
@@ -211,7 +211,7 @@ struct UrgentWorkTests {
             _ = submit(index + 1, priority, mayYield: true, &graph, &actions)
         }
         let urgent = submit(4, .normal, &graph, &actions)
-        #expect(actions.yield == [2])
+        expect(actions.yield, equals: [2])
         graph.finish(urgent, succeeded: true, &actions)
         var yielded: [Int] = []
         for round in 1...3 {
@@ -221,10 +221,10 @@ struct UrgentWorkTests {
             yielded += actions.yield
             graph.finish(urgent, succeeded: true, &actions)
         }
-        #expect(yielded == [1, 3])
+        expect(yielded, equals: [1, 3])
         actions = Actions(now: 1)
         for number in 10...12 { _ = submit(number, .normal, &graph, &actions) }
-        #expect(actions.yield == [2, 1, 3])
+        expect(actions.yield, equals: [2, 1, 3])
     }
 
     @Test("OPQ-11: a flow of urgent jobs does not starve it")
@@ -239,7 +239,7 @@ struct UrgentWorkTests {
             actions = Actions()
             if let job = running[number] { graph.finish(job, succeeded: true, &actions) }
         }
-        #expect(actions.goOn == [0], "it was overtaken three times")
+        expect(actions.goOn, equals: [0], "it was overtaken three times")
     }
 
     @Test("OPQ-11: it does not yield when others of its priority were overtaken so often that it would go on at once")
@@ -255,12 +255,12 @@ struct UrgentWorkTests {
         let third = submit(5, .high, &graph, &actions)
         _ = submit(6, .high, &graph, &actions)
         for job in [first, second] { graph.finish(job, succeeded: true, &actions) }
-        #expect(actions.start == [1, 2, 4, 5])
+        expect(actions.start, equals: [1, 2, 4, 5])
         graph.yieldingPriority = .low
         graph.admit(&actions)
-        #expect(actions.yield.isEmpty)
+        expect(actions.yield.isEmpty)
         graph.finish(third, succeeded: true, &actions)
-        #expect(actions.yield == [1] && actions.start == [1, 2, 4, 5, 3, 6] && actions.goOn.isEmpty)
+        expect(actions.yield == [1] && actions.start == [1, 2, 4, 5, 3, 6] && actions.goOn.isEmpty)
     }
 
     @Test("OPQ-11: paused, resumed and ended meanwhile, it takes no slot twice and gives none twice")
@@ -271,17 +271,17 @@ struct UrgentWorkTests {
         let urgent = submit(2, .high, &graph, &actions)
         graph.park(download, evenIfReturning: true, &actions)
         graph.finish(urgent, succeeded: true, &actions)
-        #expect(actions.goOn.isEmpty && graph.everything.runningCount == 0)
-        #expect(graph.unpark(download, &actions) && actions.goOn == [1] && actions.resume == [1])
+        expect(actions.goOn.isEmpty && graph.everything.runningCount == 0)
+        expect(graph.unpark(download, &actions) && actions.goOn == [1] && actions.resume == [1])
         graph.finish(download, succeeded: true, &actions)
-        #expect(graph.everything.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
+        expect(graph.everything.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
         // Ended while another has its slot.
         let second = submit(3, .low, mayYield: true, &graph, &actions)
         let other = submit(4, .high, &graph, &actions)
         graph.finish(second, succeeded: false, &actions)
-        #expect(graph.everything.runningCount == 1)
+        expect(graph.everything.runningCount, equals: 1)
         graph.finish(other, succeeded: true, &actions)
-        #expect(graph.everything.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
+        expect(graph.everything.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
     }
 
     @Test("OPQ-11: laws with random jobs, limits, priorities and times", arguments: [UInt64.random(in: 0...UInt64.max)])
@@ -289,7 +289,7 @@ struct UrgentWorkTests {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<300 {
             let failure = failureOfRandomRun(&random)
-            #expect(failure == nil, "seed \(seed)")
+            expect(failure == nil, "seed \(seed)")
             if failure != nil { return }
         }
     }

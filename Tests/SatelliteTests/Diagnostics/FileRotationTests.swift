@@ -33,18 +33,18 @@ struct FileRotationTests {
         folder.write("too many", to: "net.3.log")
         let rotation = FileRotation(maximumBytes: 10, maximumCount: 3)
         let file = try LogFile(folder.file("net.log"), rotation, ManualClock())
-        #expect(folder.names == ["net.1.log", "net.log"] && text("net.1.log") == "before\n")
-        for line in ["1234", "5678", "9", "longer than a file", "end"] { #expect(file.write(line)) }
-        #expect(folder.names == ["net.1.log", "net.2.log", "net.log"])
-        #expect(text("net.log") == "end\n")
-        #expect(text("net.1.log") == "longer than a file\n")
-        #expect(text("net.2.log") == "9\n")
-        for name in folder.names where name != "net.3.log" { #expect(try mode(name) == 0o600) }
+        expect(folder.names == ["net.1.log", "net.log"] && text("net.1.log") == "before\n")
+        for line in ["1234", "5678", "9", "longer than a file", "end"] { expect(file.write(line)) }
+        expect(folder.names, equals: ["net.1.log", "net.2.log", "net.log"])
+        expect(text("net.log"), equals: "end\n")
+        expect(text("net.1.log"), equals: "longer than a file\n")
+        expect(text("net.2.log"), equals: "9\n")
+        for name in folder.names where name != "net.3.log" { try expect(mode(name), equals: 0o600) }
         // An empty file is none that is kept.
         let single = try LogFile(folder.file("one"), FileRotation(maximumBytes: 3, maximumCount: 0), ManualClock())
-        for line in ["a", "b", "c"] { #expect(single.write(line)) }
-        #expect(text("one") == "c\n")
-        #expect(!folder.names.contains("one.1"))
+        for line in ["a", "b", "c"] { expect(single.write(line)) }
+        expect(text("one"), equals: "c\n")
+        expect(!folder.names.contains("one.1"))
     }
 
     @Test("DIA-2: a log and a recording go on in new files when the current ones are old")
@@ -53,14 +53,14 @@ struct FileRotationTests {
         let log = try LogFile(folder.file("a.log"), rotation, clock)
         let har = try HARFile(folder.file("a.har"), rotation, clock)
         for (number, wait) in [(1, 59.0), (2, 1), (3, 0), (4, 1_000), (5, 0)] {
-            #expect(log.write("\(number)"))
+            expect(log.write("\(number)"))
             har.append(1) { $0 += "\(number)".utf8 }
             try await har.settled()
             clock.advance(by: wait)
         }
-        #expect(["a.2.log", "a.1.log", "a.log"].map(text) == ["1\n2\n", "3\n4\n", "5\n"])
+        expect(["a.2.log", "a.1.log", "a.log"].map(text), equals: ["1\n2\n", "3\n4\n", "5\n"])
         let entries = try ["a.2.har", "a.1.har", "a.har"].map { try recording($0).entries }
-        #expect(entries == [[1, 2], [3, 4], [5]])
+        expect(entries, equals: [[1, 2], [3, 4], [5]])
     }
 
     @Test("DIA-2: names of older files have a number before the extension")
@@ -68,7 +68,7 @@ struct FileRotationTests {
         let names = ["/a/b.har", "/a/b", "/a.b/c", "/a/.log", "/a/b.c.log"].map { path in
             try? RotatedFiles(URL(fileURLWithPath: path), nil).name(2)
         }
-        #expect(names == ["/a/b.2.har", "/a/b.2", "/a.b/c.2", "/a/.log.2", "/a/b.c.2.log"])
+        expect(names, equals: ["/a/b.2.har", "/a/b.2", "/a.b/c.2", "/a/.log.2", "/a/b.c.2.log"])
     }
 
     @Test("DIA-2: what finds no place on the disk is dropped and counted; afterwards the log goes on")
@@ -94,8 +94,8 @@ struct FileRotationTests {
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         writer.add(.info) { "there" }
         await settle()
-        #expect(text("sub/a.1.log") == "3 lines of the log were dropped\n")
-        #expect(text("sub/a.log") == "there\n")
+        expect(text("sub/a.1.log"), equals: "3 lines of the log were dropped\n")
+        expect(text("sub/a.log"), equals: "there\n")
     }
 
     @Test("DIA-2: a log in a file has heads of real calls, and its time and level before each line")
@@ -106,17 +106,17 @@ struct FileRotationTests {
         _ = try await EasyNetworkService(host).send(Get(api: "a"))
         await logger.settled()
         let lines = try #require(text("a.log")).split(separator: "\n").filter { !$0.hasPrefix("  ") }
-        #expect(lines.count == 4 && lines.allSatisfy { $0.contains("Z debug ") || $0.contains("Z info ") })
-        #expect(text("a.log")?.contains("\n  < A: b\n") == true)
+        expect(lines.count == 4 && lines.allSatisfy { $0.contains("Z debug ") || $0.contains("Z info ") })
+        expect(text("a.log")?.contains("\n  < A: b\n"), equals: true)
         folder.write("x", to: "target")
         try FileManager.default.createSymbolicLink(at: folder.file("link"), withDestinationURL: folder.file("target"))
         for url in [
             folder.file("link"), folder.file("none/a.log"), folder.url, try #require(URL(string: "http://a.b")),
         ] {
             let error = #expect(throws: NetworkError.self) { try NetworkLogger(file: url) }
-            #expect(error?.code == .cannotWriteFile)
+            expect(error?.code, equals: .cannotWriteFile)
         }
-        #expect(text("target") == "x")
+        expect(text("target"), equals: "x")
     }
 
     #if os(Linux)
@@ -128,18 +128,18 @@ struct FileRotationTests {
         logger.log(host)
         for _ in 0..<20 { _ = try await EasyNetworkService(host).send(Get(api: "a")) }
         await logger.settled()
-        #expect(!FileManager.default.fileExists(atPath: "/dev/full.1"))
-        #expect(mkfifo(folder.file("pipe").path, 0o600) == 0)
+        expect(!FileManager.default.fileExists(atPath: "/dev/full.1"))
+        expect(mkfifo(folder.file("pipe").path, 0o600), equals: 0)
         #expect(throws: NetworkError.self) { try NetworkLogger(file: folder.file("pipe")) }
     }
 
     @Test("DIA-2: a reader that stops reading delays no job; what found no room is counted for it")
     func slowReader() async throws {
         let pipe = folder.file("pipe")
-        #expect(mkfifo(pipe.path, 0o600) == 0)
+        expect(mkfifo(pipe.path, 0o600), equals: 0)
         // Without waiting for the writer.
         let reader = open(pipe.path, O_RDONLY | O_NONBLOCK)
-        #expect(reader >= 0)
+        expect(reader >= 0)
         let host = ScriptedTransport { _, _ in .answer(200, body: String(repeating: "x", count: 1_000_000)) }.host()
         let logger = try NetworkLogger(level: .bodies, file: pipe, maximumBodyCount: 100_000)
         logger.log(host)
@@ -160,7 +160,7 @@ struct FileRotationTests {
         }
         await task.value
         close(reader)
-        #expect(String(decoding: text, as: UTF8.self).contains(" lines of the log were dropped\n"))
+        expect(String(decoding: text, as: UTF8.self).contains(" lines of the log were dropped\n"))
     }
     #endif
 
@@ -182,17 +182,17 @@ struct FileRotationTests {
         for name in folder.names {
             let data = try #require(folder.data(name))
             if name.hasSuffix("log") {
-                #expect(data.count <= 2_000)
+                expect(data.count <= 2_000)
                 lines += String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
             } else {
                 let json = try JSONSerialization.jsonObject(with: data) as? [String: Any]
                 let entries = (json?["log"] as? [String: Any])?["entries"] as? [[String: Any]]
                 urls += try #require(entries).compactMap { ($0["request"] as? [String: Any])?["url"] as? String }
-                #expect(data.count <= 2_000 || entries?.count == 1)
+                expect(data.count <= 2_000 || entries?.count == 1)
             }
         }
-        #expect(lines.count == 400 && folder.names.count > 20)
-        #expect(Set(urls).count == 200 && urls.count == 200)
+        expect(lines.count == 400 && folder.names.count > 20)
+        expect(Set(urls).count == 200 && urls.count == 200)
     }
 
     // MARK: - Recordings
@@ -201,7 +201,7 @@ struct FileRotationTests {
     func recordingBySize() async throws {
         folder.write(#"{"log":{"entries":[0]}}"#, to: "a.har")
         let file = try HARFile(folder.file("a.har"), FileRotation(maximumBytes: 200, maximumCount: 3), ManualClock())
-        #expect(try recording("a.1.har").entries == [0])
+        try expect(recording("a.1.har").entries, equals: [0])
         let gate = DispatchSemaphore(value: 0)
         // The others are one batch, and are put into several files nevertheless.
         file.append(1) { text in
@@ -211,14 +211,14 @@ struct FileRotationTests {
         for number in 2...9 { file.append(1) { $0 += "\(number)\(String(repeating: " ", count: 20))".utf8 } }
         gate.signal()
         try await file.settled()
-        #expect(folder.names == ["a.1.har", "a.2.har", "a.har"])
+        expect(folder.names, equals: ["a.1.har", "a.2.har", "a.har"])
         var all: [Int] = []
         for name in ["a.2.har", "a.1.har", "a.har"] {
             all += try recording(name).entries
-            #expect(try #require(folder.data(name)).count <= 200)
-            #expect(try mode(name) == 0o600)
+            try expect(#require(folder.data(name)).count <= 200)
+            try expect(mode(name), equals: 0o600)
         }
-        #expect(all == Array((10 - all.count)...9) && all.count > 3)
+        expect(all == Array((10 - all.count)...9) && all.count > 3)
     }
 
     @Test(
@@ -242,7 +242,7 @@ struct FileRotationTests {
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         for number in 5...6 { file.append(1) { $0 += "\(number)".utf8 } }
         await #expect(throws: NetworkError.self) { try await file.settled() }
-        #expect(try recording("sub/a.1.har") == (entries: [5], dropped: 3))
-        #expect(try recording("sub/a.har") == (entries: [6], dropped: 3))
+        try expect(recording("sub/a.1.har") == (entries: [5], dropped: 3))
+        try expect(recording("sub/a.har") == (entries: [6], dropped: 3))
     }
 }

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import EasyNetworkDiagnostics
+@testable import TestSupport
 
 @Suite("A text of JSON")
 struct JSONTextTests {
@@ -20,6 +21,6 @@ struct JSONTextTests {
             }
         }
         let objects = values.map { #"{"a":\#($0)}"# } + [#"{"b":null,"c":[],"d":\#(UInt64.max)}"#]
-        #expect(String(decoding: text.bytes, as: UTF8.self) == "[" + objects.joined(separator: ",") + "]")
+        expect(String(decoding: text.bytes, as: UTF8.self), equals: "[" + objects.joined(separator: ",") + "]")
     }
 }

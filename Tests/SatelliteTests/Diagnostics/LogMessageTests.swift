@@ -46,10 +46,10 @@ struct LogMessageTests {
             ]
         )
         let text = LogMessage(event, .heads, bodyCount: 100)?.text ?? ""
-        #expect(text.contains("\n  > Authorization: Bearer REDACTED\n") && text.contains("\n  > Accept: text/plain"))
-        #expect(!text.contains("secret") && !text.contains("{}"), "\(text)")
-        #expect(LogMessage(event, .debug, bodyCount: 100) == nil)
-        #expect(LogMessage(NetworkEvent(.started), .bodies, bodyCount: 100) == nil)
+        expect(text.contains("\n  > Authorization: Bearer REDACTED\n") && text.contains("\n  > Accept: text/plain"))
+        expect(!text.contains("secret") && !text.contains("{}"), "\(text)")
+        expect(LogMessage(event, .debug, bodyCount: 100) == nil)
+        expect(LogMessage(NetworkEvent(.started), .bodies, bodyCount: 100) == nil)
     }
 
     @Test(
@@ -71,17 +71,17 @@ struct LogMessageTests {
     )
     func bodies(body: String, type: String, shown: String) throws {
         let text = try text(body, type)
-        #expect(text.contains("\n  >\n  > ") && text.contains(shown), "\(text)")
-        #expect(!text.contains("secret\n") && !text.hasSuffix("secret") && !text.contains(">secret"), "\(text)")
+        expect(text.contains("\n  >\n  > ") && text.contains(shown), "\(text)")
+        expect(!text.contains("secret\n") && !text.hasSuffix("secret") && !text.contains(">secret"), "\(text)")
     }
 
     @Test("DIA-2: bytes are counted, and no body looks like a line of the log or steers a terminal")
     func otherBodies() throws {
-        #expect(try text(Data([0, 255, 1, 254]), "image/png").hasSuffix("\n  > (4 bytes that are no text)"))
-        #expect(try text(Data([255, 254]), "text/plain").hasSuffix("left out: its secrets cannot be found)"))
+        try expect(text(Data([0, 255, 1, 254]), "image/png").hasSuffix("\n  > (4 bytes that are no text)"))
+        try expect(text(Data([255, 254]), "text/plain").hasSuffix("left out: its secrets cannot be found)"))
         let forged = try text("a\r\n2026-01-01 error b\u{1B}[2Jc\u{2028}d\u{85}e\rf", "text/plain")
-        #expect(forged.hasSuffix("\n  > a\n  > 2026-01-01 error b\u{FFFD}[2Jc\u{FFFD}d\u{FFFD}ef"), "\(forged)")
-        #expect(try text("", "text/plain").hasSuffix("text/plain"))
+        expect(forged.hasSuffix("\n  > a\n  > 2026-01-01 error b\u{FFFD}[2Jc\u{FFFD}d\u{FFFD}ef"), "\(forged)")
+        try expect(text("", "text/plain").hasSuffix("text/plain"))
     }
 
     @Test("DIA-2: the beginning of a body is bounded, after its secrets were taken out of the whole")
@@ -89,22 +89,22 @@ struct LogMessageTests {
         let json = #"{"list":[\#(Array(repeating: "1", count: 5_000).joined(separator: ","))],"zz_token":"secret"}"#
         for (count, isCut) in [(10, true), (100_000, false)] {
             let text = try text(json, "application/json", bodyCount: count)
-            #expect(text.contains("the beginning of \(json.utf8.count) bytes") == isCut)
-            #expect(!text.contains("secret") && text.contains(#""zz_token":"REDACTED""#) != isCut)
-            #expect(text.utf8.count < count + 200)
+            expect(text.contains("the beginning of \(json.utf8.count) bytes"), equals: isCut)
+            expect(!text.contains("secret") && text.contains(#""zz_token":"REDACTED""#) != isCut)
+            expect(text.utf8.count < count + 200)
         }
         // Each line takes room for its mark.
-        #expect(try text(String(repeating: "\n", count: 10_000), "text/plain", bodyCount: 1_000).utf8.count < 1_200)
-        #expect(try text("äöü", "text/plain", bodyCount: 3).contains("  > ä\n"))
+        try expect(text(String(repeating: "\n", count: 10_000), "text/plain", bodyCount: 1_000).utf8.count < 1_200)
+        try expect(text("äöü", "text/plain", bodyCount: 3).contains("  > ä\n"))
         // More than is looked at: its secrets cannot be found.
         let long = Data(repeating: 0x61, count: LogMessage.maximumBody + 1)
         let message = try #require(LogMessage(try started(long, "text/plain"), .bodies, bodyCount: 100))
-        #expect(message.size < 10_000)
-        #expect(
+        expect(message.size < 10_000)
+        expect(
             message.text.hasSuffix("(\(long.count) bytes, left out: secrets cannot be found in its beginning alone)")
         )
-        #expect(LogSetting(level: .bodies, bodyCount: .max).bodyCount == LogMessage.maximumBody)
-        #expect(LogSetting(level: .heads, bodyCount: -1).bodyCount == 0)
+        expect(LogSetting(level: .bodies, bodyCount: .max).bodyCount, equals: LogMessage.maximumBody)
+        expect(LogSetting(level: .heads, bodyCount: -1).bodyCount, equals: 0)
     }
 
     @Test("DIA-2: messages and answers of real calls are shown in the order of their events, failures too")
@@ -126,12 +126,12 @@ struct LogMessageTests {
         await logger.settled()
         let all = lines.withLock { $0 }
         let text = all.joined(separator: "\n")
-        #expect(!text.contains("secret"), "\(text)")
+        expect(!text.contains("secret"), "\(text)")
         let started = try #require(all.first { $0.contains("first: POST") })
-        #expect(started.contains("\n  > Authorization: Basic REDACTED") && started.hasSuffix("\n  >\n  > p=1"))
+        expect(started.contains("\n  > Authorization: Basic REDACTED") && started.hasSuffix("\n  >\n  > p=1"))
         let ended = try #require(all.first { $0.contains("→ 200") })
-        #expect(ended.contains("\n  <\n  < {\"access_token\":\"REDACTED\",\"name\":\"Ada\"}"), "\(ended)")
-        #expect(try #require(all.first { $0.contains("→ 404") }).hasSuffix("\n  <\n  < none"))
+        expect(ended.contains("\n  <\n  < {\"access_token\":\"REDACTED\",\"name\":\"Ada\"}"), "\(ended)")
+        try expect(#require(all.first { $0.contains("→ 404") }).hasSuffix("\n  <\n  < none"))
     }
 
     @Test("DIA-2: of streams and downloads only the beginning is kept, and only for a log with bodies")
@@ -163,7 +163,7 @@ struct LogMessageTests {
             }
         }
         // Nobody wanted it.
-        #expect(kept.count == 5 && kept.allSatisfy { $0 == 0 })
+        expect(kept.count == 5 && kept.allSatisfy { $0 == 0 })
         events.exchange([])
         let logger = NetworkLogger(level: .bodies, maximumBodyCount: 1_000) { _, line in
             lines.withLock { $0.append(line) }
@@ -180,11 +180,11 @@ struct LogMessageTests {
                 return [beginning.bytes.count, beginning.count]
             }
         }
-        #expect(counts == [[24, 24], [24, 24], [1_000, 500_000], [1_000, 500_000]])
+        expect(counts, equals: [[24, 24], [24, 24], [1_000, 500_000], [1_000, 500_000]])
         let text = lines.withLock { $0 }.joined(separator: "\n")
-        #expect(text.components(separatedBy: #"  < {"a":1,"token":"REDACTED"}"#).count == 3, "\(text)")
-        #expect(text.components(separatedBy: "(500000 bytes, left out: secrets cannot").count == 3)
-        #expect(text.contains("  > (left out: it is read or made while it is sent)"))
-        #expect(!text.contains("secret\"") && !text.contains("long long"))
+        expect(text.components(separatedBy: #"  < {"a":1,"token":"REDACTED"}"#).count, equals: 3, "\(text)")
+        expect(text.components(separatedBy: "(500000 bytes, left out: secrets cannot").count, equals: 3)
+        expect(text.contains("  > (left out: it is read or made while it is sent)"))
+        expect(!text.contains("secret\"") && !text.contains("long long"))
     }
 }

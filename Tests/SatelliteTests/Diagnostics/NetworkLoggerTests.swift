@@ -42,10 +42,13 @@ struct NetworkLoggerTests {
         await logger.settled()
         let text = lines.withLock { $0 }
         let subject = "'login' #\(operation.operationID): "
-        #expect(text.count == 3, "\(text)")
-        #expect(text.first?.hasPrefix("info \(subject)first: POST https://api.example.com/login?access_token=") == true)
-        #expect(text.last?.hasPrefix("error \(subject)failed: unauthorized") == true, "\(text)")
-        #expect(!text.joined().contains("secret"), "\(text)")
+        expect(text.count, equals: 3, "\(text)")
+        expect(
+            text.first?.hasPrefix("info \(subject)first: POST https://api.example.com/login?access_token="),
+            equals: true
+        )
+        expect(text.last?.hasPrefix("error \(subject)failed: unauthorized"), equals: true, "\(text)")
+        expect(!text.joined().contains("secret"), "\(text)")
     }
 
     @Test("DIA-1: only events of the level and above are logged, and none after the logger is released")
@@ -61,7 +64,7 @@ struct NetworkLoggerTests {
             logger = nil
             _ = try await EasyNetworkService(host).send(Get(api: "a"))
             await host.broadcast.settled()
-            #expect(count.withLock { $0 } == expected)
+            expect(count.withLock { $0 }, equals: expected)
         }
     }
 }

@@ -29,23 +29,23 @@ struct NetworkQueueGraphTests {
     func formats() async {
         let (queue, jobs) = queue()
         let text = queue.graph()
-        #expect(text.hasPrefix("a \"queue\": 3 jobs, suspended\n"), "\(text)")
-        #expect(text.contains("\n'sign-in': waits because the queue is suspended\n"), "\(text)")
-        #expect(text.contains(", high: waits for 'sign-in'; waits for 'elsewhere', which is on no queue\n"), "\(text)")
+        expect(text.hasPrefix("a \"queue\": 3 jobs, suspended\n"), "\(text)")
+        expect(text.contains("\n'sign-in': waits because the queue is suspended\n"), "\(text)")
+        expect(text.contains(", high: waits for 'sign-in'; waits for 'elsewhere', which is on no queue\n"), "\(text)")
 
         let mermaid = queue.mermaidGraph()
-        #expect(mermaid.contains("title: \"a \\\"queue\\\": 3 jobs, suspended\"\n---\nflowchart LR\n"), "\(mermaid)")
-        #expect(mermaid.contains("'list #91;#34;1#34;#93;<br/>--#62; #60;b#62;', high<br/>waits for"), "\(mermaid)")
-        #expect(mermaid.contains("    j0 -.-> j1\n    j3 --> j1\n"), "\(mermaid)")
-        #expect(mermaid.contains("\"]:::elsewhere\n"), "\(mermaid)")
+        expect(mermaid.contains("title: \"a \\\"queue\\\": 3 jobs, suspended\"\n---\nflowchart LR\n"), "\(mermaid)")
+        expect(mermaid.contains("'list #91;#34;1#34;#93;<br/>--#62; #60;b#62;', high<br/>waits for"), "\(mermaid)")
+        expect(mermaid.contains("    j0 -.-> j1\n    j3 --> j1\n"), "\(mermaid)")
+        expect(mermaid.contains("\"]:::elsewhere\n"), "\(mermaid)")
 
         let dot = queue.dotGraph()
-        #expect(dot.contains("label=\"a \\\"queue\\\": 3 jobs, suspended\""), "\(dot)")
-        #expect(dot.contains("j1 [label=\"'list [\\\"1\\\"]\\n--> <b>', high\\nwaits for"), "\(dot)")
-        #expect(dot.contains("j0 -> j1 [style=dashed]\n    j3 -> j1\n}\n"), "\(dot)")
+        expect(dot.contains("label=\"a \\\"queue\\\": 3 jobs, suspended\""), "\(dot)")
+        expect(dot.contains("j1 [label=\"'list [\\\"1\\\"]\\n--> <b>', high\\nwaits for"), "\(dot)")
+        expect(dot.contains("j0 -> j1 [style=dashed]\n    j3 -> j1\n}\n"), "\(dot)")
         queue.cancelAllOperations()
         for job in jobs where job.name != "elsewhere" { await job.ended() }
-        #expect(queue.graph() == "a \"queue\": 0 jobs, suspended\n")
+        expect(queue.graph(), equals: "a \"queue\": 0 jobs, suspended\n")
     }
 
     @Test("DIA-1: the children of a batch stand together, and running jobs are marked")
@@ -62,14 +62,14 @@ struct NetworkQueueGraphTests {
         queue.addOperation(batch)
         await hasBegun.opened()
         let (dot, mermaid) = (queue.dotGraph(), queue.mermaidGraph())
-        #expect(
+        expect(
             dot.contains(
                 "subgraph cluster0 { label=\"\"\n        j0 [label=\"'batch'\\nruns\" penwidth=3]\n"
                     + "        j1 [label=\"'child'\\nruns\" penwidth=3]\n    }"
             ),
             "\(dot)"
         )
-        #expect(
+        expect(
             mermaid.contains(
                 "subgraph g0[\" \"]\n        j0[\"'batch'<br/>runs\"]:::running\n"
                     + "        j1[\"'child'<br/>runs\"]:::running\n    end"
@@ -93,8 +93,9 @@ struct NetworkQueueGraphTests {
         last.addDependency(jobs[0])
         queue.addOperations(jobs + [last], waitUntilFinished: false)
         let (text, dot) = (queue.graph(), queue.dotGraph())
-        #expect(
-            text == """
+        expect(
+            text,
+            equals: """
                 q: 10 jobs
                 TestJob: waits for one of 0 slots
                 8 jobs, TestJob to 'page 9': each waits for one of 0 slots
@@ -103,7 +104,7 @@ struct NetworkQueueGraphTests {
                 """,
             "\(text)"
         )
-        #expect(dot.components(separatedBy: "[label=").count == 4 && dot.contains("    j0 -> j9\n"), "\(dot)")
+        expect(dot.components(separatedBy: "[label=").count == 4 && dot.contains("    j0 -> j9\n"), "\(dot)")
         queue.cancelAllOperations()
         for job in jobs + [last] { await job.ended() }
     }
@@ -123,8 +124,9 @@ struct NetworkQueueGraphTests {
         chain.name = "checkout"
         queue.addOperation(chain)
         let suspended = queue.graph()
-        #expect(
-            suspended == """
+        expect(
+            suspended,
+            equals: """
                 q: 1 job, suspended
                 'checkout': waits because the queue is suspended
                   'reserve': comes later
@@ -137,8 +139,9 @@ struct NetworkQueueGraphTests {
         queue.isSuspended = false
         await hasBegun.opened()
         let (running, dot) = (queue.graph(), queue.dotGraph())
-        #expect(
-            running == """
+        expect(
+            running,
+            equals: """
                 q: 2 jobs
                 'checkout': runs
                   'reserve': has succeeded
@@ -149,7 +152,7 @@ struct NetworkQueueGraphTests {
             "\(running)"
         )
         // The chain, and the job of the second step; then those that are no jobs.
-        #expect(dot.contains("    j2 -> j1\n    j1 -> j3\n"), "\(dot)")
+        expect(dot.contains("    j2 -> j1\n    j1 -> j3\n"), "\(dot)")
         gate.open()
         await chain.ended()
     }
@@ -180,10 +183,10 @@ struct NetworkQueueGraphTests {
         // Not seen by the queue.
         elsewhere.addDependency(jobs[7])
         let (text, dot, mermaid) = (queue.graph(), queue.dotGraph(), queue.mermaidGraph())
-        #expect(text.components(separatedBy: "in a circle").count == 3, "\(text)")
-        #expect(dot.components(separatedBy: " color=red ").count == 4, "\(dot)")
-        #expect(dot.contains("&amp;lt; AT&amp;T ") && dot.contains("'nulbell'"), "\(dot)")
-        #expect(mermaid.components(separatedBy: ":::circle").count == 4, "\(mermaid)")
+        expect(text.components(separatedBy: "in a circle").count, equals: 3, "\(text)")
+        expect(dot.components(separatedBy: " color=red ").count, equals: 4, "\(dot)")
+        expect(dot.contains("&amp;lt; AT&amp;T ") && dot.contains("'nulbell'"), "\(dot)")
+        expect(mermaid.components(separatedBy: ":::circle").count, equals: 4, "\(mermaid)")
         // .ci/graph asks for the pictures, and compares the names in them.
         if let path = ProcessInfo.processInfo.environment["GRAPH_OUT"] {
             let folder = URL(fileURLWithPath: path)

@@ -38,9 +38,9 @@ struct RecordingKillTests {
                 let request = (json as? [String: Any])?["request"] as? [String: Any]
                 return try #require((request?["url"] as? String).flatMap { URL(string: $0) }?.path)
             }
-            #expect(paths.count >= written, "life \(life)")
+            expect(paths.count >= written, "life \(life)")
             let numbers = paths.map { $0.split(separator: "/").first.flatMap { Int($0) } }
-            #expect(numbers == paths.indices.map { $0 + 1 }, "life \(life)")
+            expect(numbers, equals: paths.indices.map { $0 + 1 }, "life \(life)")
             entryCount += paths.count
             if !isWhole { cutCount += 1 }
 
@@ -48,7 +48,7 @@ struct RecordingKillTests {
             let host = HostConfiguration(baseURL: URL(string: "http://localhost"), transport: transport)
             if let path = paths.last {
                 let response = try await EasyNetworkService(host).send(Get(api: String(path.dropFirst())))
-                #expect(response.body.count == path.split(separator: "/").last.flatMap { Int($0) }, "life \(life)")
+                expect(response.body.count, equals: path.split(separator: "/").last.flatMap { Int($0) }, "life \(life)")
             }
         }
         print("\(Self.lives) lives, \(entryCount) entries, killed in the middle of one \(cutCount) times")

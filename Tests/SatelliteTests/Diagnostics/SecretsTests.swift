@@ -150,16 +150,16 @@ struct SecretsTests {
         await logger.settled()
         show(await timeline.html(), await timeline.text(width: 400), try String(contentsOf: file, encoding: .utf8))
 
-        #expect(jobs.filter { $0.error == nil }.count == 10, "\(jobs.map { $0.error?.code })")
-        #expect(dependent.error?.code == .dependencyFailed)
+        expect(jobs.filter { $0.error == nil }.count, equals: 10, "\(jobs.map { $0.error?.code })")
+        expect(dependent.error?.code, equals: .dependencyFailed)
         let sent = server.requests.map { "\($0.target) \($0.headers) \(String(decoding: $0.body, as: UTF8.self))" }
-        #expect(sent.contains { $0.contains("s3cret15") } && sent.contains { $0.contains("s3cret33") })
+        expect(sent.contains { $0.contains("s3cret15") } && sent.contains { $0.contains("s3cret33") })
         let all = shown.withLock { $0 }
-        #expect(all.count > 200 && all.contains { $0.contains("REDACTED") })
+        expect(all.count > 200 && all.contains { $0.contains("REDACTED") })
         let basics = ["ada:s3cret30", "ada:s3cret19", "proxy:s3cret39"].map { Data($0.utf8).base64EncodedString() }
         for secret in (1...Self.count).map(Self.secret) + basics {
             let place = all.first { $0.contains(secret) }
-            #expect(place == nil, "\(secret) in \(Self.excerpt(place ?? "", secret))")
+            expect(place == nil, "\(secret) in \(Self.excerpt(place ?? "", secret))")
         }
     }
 
@@ -201,7 +201,7 @@ struct SecretsTests {
                 return "s3cret" + String(1_000 + count)
             }
         }
-        #expect(count == 600 && texts.count == 600)
+        expect(count == 600 && texts.count == 600)
         // Each part with a part of them, which the whole would take long for.
         let step = TestLoad.isFull ? 1 : 5
         let all = stride(from: Int.random(in: 0..<step), to: texts.count, by: step).map { texts[$0] }
@@ -307,12 +307,12 @@ struct SecretsTests {
         show(await timeline.html(), await timeline.text(width: 2_000), try String(contentsOf: file, encoding: .utf8))
 
         let third = all.count / 3
-        #expect(jobs.count { $0.error == nil } == third)
-        #expect(jobs.count { $0.error?.code == .unacceptableStatus } == 2 * third)
-        #expect(transport.requests.count == 4 * third)
+        expect(jobs.count { $0.error == nil }, equals: third)
+        expect(jobs.count { $0.error?.code == .unacceptableStatus }, equals: 2 * third)
+        expect(transport.requests.count, equals: 4 * third)
         let leaks = shown.withLock { $0 }.filter { $0.contains("s3cret") }
         for text in leaks.prefix(30) { Issue.record("\(Self.excerpt(text, "s3cret"))") }
-        #expect(leaks.isEmpty, "\(leaks.count)")
+        expect(leaks.isEmpty, "\(leaks.count)")
         withExtendedLifetime(listener) {}
     }
 

@@ -55,13 +55,13 @@ struct TimelineTests {
         await isEmpty(queue)
         _ = try await service.send(Get())
         let rows = try rows(of: await timeline.html())
-        #expect(rows.map { $0["name"] as? String } == ["Get", "second", "GET /item"])
-        #expect(rows.map { $0["outcome"] as? String } == ["succeeded", "failed", "succeeded"])
-        #expect(rows.map { ($0["attempts"] as? [Any])?.count } == [1, 1, 1])
+        expect(rows.map { $0["name"] as? String }, equals: ["Get", "second", "GET /item"])
+        expect(rows.map { $0["outcome"] as? String }, equals: ["succeeded", "failed", "succeeded"])
+        expect(rows.map { ($0["attempts"] as? [Any])?.count }, equals: [1, 1, 1])
         try #require(rows.count == 3)
-        #expect(rows[1]["dependencies"] as? [Int] == [0])
+        expect(rows[1]["dependencies"] as? [Int], equals: [0])
         let text = await timeline.text()
-        #expect(text.contains("404 unaccept") && text.contains("✕  second"), "\(text)")
+        expect(text.contains("404 unaccept") && text.contains("✕  second"), "\(text)")
     }
 
     private final class HostJob: NetworkOperation, @unchecked Sendable {
@@ -114,11 +114,11 @@ struct TimelineTests {
                 names[name] = (row["waits"] as? [[String: Any]] ?? []).compactMap { $0["why"] as? String }
             }
         }
-        #expect(await eventually { queue.explain(fourth) == [.condition("unlocked")] })
+        await expect(eventually { queue.explain(fourth) == [.condition("unlocked")] })
         // Before anything has ended.
         let before = try waits(await timeline.html())
-        #expect(before["second"] == ["the only slot for its host"] && before["third"] == ["'first'"], "\(before)")
-        #expect(before["fourth"]?.last == "the condition unlocked", "\(before)")
+        expect(before["second"] == ["the only slot for its host"] && before["third"] == ["'first'"], "\(before)")
+        expect(before["fourth"]?.last, equals: "the condition unlocked", "\(before)")
         clock.advance(by: 0.001)
         cancelled.cancel()
         await cancelled.ended()
@@ -128,10 +128,10 @@ struct TimelineTests {
         await isEmpty(queue)
         let page = await timeline.html()
         let after = try waits(page)
-        #expect(after["second"]?.last == "the only slot for its host" && after["third"]?.first == "first", "\(after)")
-        #expect(after["cancelled"] == ["the only slot for its host"], "\(after)")
-        #expect(after["fourth"]?.contains("the condition unlocked") == true, "\(after)")
-        #expect(try rows(of: page).map { $0["priority"] as? String } == [nil, nil, "high", nil, nil])
+        expect(after["second"]?.last == "the only slot for its host" && after["third"]?.first == "first", "\(after)")
+        expect(after["cancelled"], equals: ["the only slot for its host"], "\(after)")
+        expect(after["fourth"]?.contains("the condition unlocked"), equals: true, "\(after)")
+        try expect(rows(of: page).map { $0["priority"] as? String }, equals: [nil, nil, "high", nil, nil])
     }
 
     @Test("DIA-1: a page loads nothing, and no text from outside ends its script or its title")
@@ -145,27 +145,25 @@ struct TimelineTests {
         queue.addOperation(job)
         await isEmpty(queue)
         let page = await timeline.html(title: "</title><b>A & B</b>")
-        #expect(page.components(separatedBy: "</script>").count == 3 && !page.contains("<!-- "))
-        #expect(!page.contains("\u{2028}") && !page.contains("\u{2029}"))
-        #expect(page.contains("<title>&lt;/title&gt;&lt;b&gt;A &amp; B&lt;/b&gt;</title>"))
+        expect(page.components(separatedBy: "</script>").count == 3 && !page.contains("<!-- "))
+        expect(!page.contains("\u{2028}") && !page.contains("\u{2029}"))
+        expect(page.contains("<title>&lt;/title&gt;&lt;b&gt;A &amp; B&lt;/b&gt;</title>"))
         let name = try #require(try rows(of: page).first?["name"] as? String)
-        #expect(name.hasPrefix("</script><script>alert(1)</script><!-- ") && name.hasSuffix(" & \"quotes\" \\ 終"))
-        #expect(page.contains("default-src 'none'"))
+        expect(name.hasPrefix("</script><script>alert(1)</script><!-- ") && name.hasSuffix(" & \"quotes\" \\ 終"))
+        expect(page.contains("default-src 'none'"))
         let script = try #require(
             page.components(separatedBy: "<script>").last?.components(separatedBy: "</script>").first
         )
-        #expect(
-            page.contains("script-src 'sha256-\(Data(SHA256.digest(of: Data(script.utf8))).base64EncodedString())'")
-        )
-        for word in ["src=", "@import", "url(", "fetch(", "innerHTML", "https://"] { #expect(!page.contains(word)) }
-        #expect(page.replacingOccurrences(of: "http://www.w3.org/2000/svg", with: "").contains("http://") == false)
+        expect(page.contains("script-src 'sha256-\(Data(SHA256.digest(of: Data(script.utf8))).base64EncodedString())'"))
+        for word in ["src=", "@import", "url(", "fetch(", "innerHTML", "https://"] { expect(!page.contains(word)) }
+        expect(page.replacingOccurrences(of: "http://www.w3.org/2000/svg", with: "").contains("http://"), equals: false)
     }
 
     @Test("DIA-1: a page and a text of nothing")
     func nothing() async throws {
         let timeline = Timeline()
-        #expect(try rows(of: await timeline.html()).isEmpty)
-        #expect(await timeline.text().hasPrefix("0 rows in 0 ms\n"))
+        try expect(rows(of: await timeline.html()).isEmpty)
+        await expect(timeline.text().hasPrefix("0 rows in 0 ms\n"))
     }
 
     @Test("DIA-1: a timeline keeps neither queue, host nor jobs")
@@ -183,8 +181,8 @@ struct TimelineTests {
             held.addOperation(operation)
             await isEmpty(held)
         }
-        #expect(await timeline.text().contains("NetworkOperation"))
-        #expect(await eventually { queue == nil && host == nil && job == nil })
+        await expect(timeline.text().contains("NetworkOperation"))
+        await expect(eventually { queue == nil && host == nil && job == nil })
     }
 
     @Test("DIA-1: secrets in names, addresses, header fields, cookies, proxies and errors are not shown")
@@ -198,7 +196,7 @@ struct TimelineTests {
             #"{"Authorization":"Bearer s3cret26","a":1}"#, #"Authorization: Digest a="b", response="s3cret27""#,
             #"{"password":"s3cret18"}"#, "client_secret=\"s3 s3cret19\"",
         ]
-        #expect(texts.joined().components(separatedBy: "s3cret").count == 22)
+        expect(texts.joined().components(separatedBy: "s3cret").count, equals: 22)
         let transport = InMemoryTransport()
         transport.route("GET", "/item") { _ in
             let error = "no: " + texts.joined(separator: " | ")
@@ -229,9 +227,9 @@ struct TimelineTests {
         _ = try? await service.send(Get(api: "item?token=s3cret25"))
         let title = texts.joined(separator: " ")
         for text in [await timeline.html(title: title), await timeline.text(width: 2_000)] {
-            #expect(text.contains("REDACTED") && text.contains("400"))
+            expect(text.contains("REDACTED") && text.contains("400"))
             let found = text.components(separatedBy: "s3cret").dropFirst().map { $0.prefix(2) }
-            #expect(found.isEmpty, "shown: \(found)")
+            expect(found.isEmpty, "shown: \(found)")
         }
     }
 
@@ -258,8 +256,9 @@ struct TimelineTests {
     @Test("DIA-1: the lines of a text have aligned columns")
     func lines() {
         let lines = picture(["one", "three"]).lines(width: 44)
-        #expect(
-            Array(lines.prefix(4)) == [
+        expect(
+            Array(lines.prefix(4)),
+            equals: [
                 "2 rows in 20 ms",
                 "   name  0 ms       10 ms 20 ms  time result",
                 "✓  one   ▒▒▒▒▒▒▒▒▒▒▒            10 ms done",
@@ -285,10 +284,10 @@ struct TimelineTests {
             record.note(event, fromQueue: true)
         }
         let picture = TimelinePicture(record, at: origin)
-        #expect(picture.lines(width: 120)[1].hasSuffix(" time result waited for"))
-        #expect(picture.lines(width: 120)[2].hasPrefix("✓* profile, high ░"))
-        #expect(picture.lines(width: 120)[2].hasSuffix("▒ 20 ms done   a slot of 3"), "\(picture.lines(width: 120))")
-        #expect(!picture.lines(width: 100)[1].contains("waited for"))
+        expect(picture.lines(width: 120)[1].hasSuffix(" time result waited for"))
+        expect(picture.lines(width: 120)[2].hasPrefix("✓* profile, high ░"))
+        expect(picture.lines(width: 120)[2].hasSuffix("▒ 20 ms done   a slot of 3"), "\(picture.lines(width: 120))")
+        expect(!picture.lines(width: 100)[1].contains("waited for"))
     }
 
     @Test(
@@ -300,16 +299,16 @@ struct TimelineTests {
         let long = String(repeating: "long ", count: 60)
         let names = ["名前がとても長いジョブの名前がとても長いジョブ", families, "e\u{301}te\u{301}", "", long]
         let lines = picture(names).lines(width: width)
-        #expect(lines.allSatisfy { TimelinePicture.columns($0) <= max(40, width) }, "\(lines.joined(separator: "\n"))")
+        expect(lines.allSatisfy { TimelinePicture.columns($0) <= max(40, width) }, "\(lines.joined(separator: "\n"))")
         let ends = Set(lines.dropFirst(2).prefix(5).map { TimelinePicture.columns($0) })
-        #expect(ends.count == 1)
+        expect(ends.count, equals: 1)
     }
 
     @Test("DIA-1: columns of characters in a terminal")
     func columns() {
         let texts = ["a", "名", "📦", "👩‍👩‍👧‍👦", "🇩🇪", "e\u{301}", "❤️", "ｱ"]
-        #expect(texts.map { TimelinePicture.columns($0) } == [1, 2, 2, 2, 2, 1, 2, 1])
-        #expect(TimelinePicture.fitted("名前", 3) == "名…" && TimelinePicture.fitted("名前", 4) == "名前")
-        #expect(TimelinePicture.fitted("名前", 2) == "… " && TimelinePicture.fitted("a", 3, isRight: true) == "  a")
+        expect(texts.map { TimelinePicture.columns($0) }, equals: [1, 2, 2, 2, 2, 1, 2, 1])
+        expect(TimelinePicture.fitted("名前", 3) == "名…" && TimelinePicture.fitted("名前", 4) == "名前")
+        expect(TimelinePicture.fitted("名前", 2) == "… " && TimelinePicture.fitted("a", 3, isRight: true) == "  a")
     }
 }

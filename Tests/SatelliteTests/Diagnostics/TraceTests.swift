@@ -121,12 +121,12 @@ struct TraceTests {
             try await queue.perform(Fetch(api: "item"), service: silent)
         }
         _ = try await silent.send(Fetch(api: "item"))
-        #expect(transport.requests.count == 2)
-        #expect(transport.requests.allSatisfy { $0.headers["traceparent"] == nil && $0.headers["tracestate"] == nil })
+        expect(transport.requests.count, equals: 2)
+        expect(transport.requests.allSatisfy { $0.headers["traceparent"] == nil && $0.headers["tracestate"] == nil })
         _ = try await silent.send(Fetch(api: "item", options: RequestOptions(sendsTraceContext: true)))
-        #expect(sent().count == 1)
+        expect(sent().count, equals: 1)
         _ = try await service().send(Fetch(api: "item", options: RequestOptions(sendsTraceContext: false)))
-        #expect(sent().count == 1 && transport.requests.count == 4)
+        expect(sent().count == 1 && transport.requests.count == 4)
     }
 
     @Test("DIA-3: a header of the user's is not overwritten, and a custom message is left as it is")
@@ -138,11 +138,11 @@ struct TraceTests {
         _ = try await TraceContext.$current.withValue(caller) {
             try await service().send(Fetch(api: "item", headers: ["traceparent": own]))
         }
-        #expect(transport.requests.map { $0.headers.values(for: "traceparent") } == [[own], [own], [own]])
-        #expect(transport.requests.allSatisfy { $0.headers["tracestate"] == nil })
+        expect(transport.requests.map { $0.headers.values(for: "traceparent") }, equals: [[own], [own], [own]])
+        expect(transport.requests.allSatisfy { $0.headers["tracestate"] == nil })
         let url = try #require(URL(string: "http://api.example.com/item"))
         _ = try await service().send(Fetch(api: "", options: RequestOptions(customURLRequest: URLRequest(url: url))))
-        #expect(transport.requests.last?.headers["traceparent"] == nil)
+        expect(transport.requests.last?.headers["traceparent"] == nil)
     }
 
     @Test("DIA-3: each attempt and each redirect has a span id of its own, in one trace, and counts its resends")
@@ -166,20 +166,18 @@ struct TraceTests {
         let response = try await job.value
         await isEmpty()
         let contexts = sent(to: "/flaky") + sent()
-        #expect(
-            contexts.count == 3 && Set(contexts.map(\.spanID)).count == 3 && Set(contexts.map(\.traceID)).count == 1
-        )
-        #expect(response.history.map { $0.request.headers["traceparent"] } == contexts.map(\.traceparent))
+        expect(contexts.count == 3 && Set(contexts.map(\.spanID)).count == 3 && Set(contexts.map(\.traceID)).count == 1)
+        expect(response.history.map { $0.request.headers["traceparent"] }, equals: contexts.map(\.traceparent))
         let spans = try spans(in: await timeline.openTelemetry())
         let messages = spans.filter { $0.kind == 3 }
-        #expect(messages.map(\.spanId) == contexts.map(\.spanID))
-        #expect(messages.map { $0["http.request.resend_count"] } == [nil, "1", "2"])
-        #expect(messages.map { $0["http.response.status_code"] } == ["503", "302", "200"])
-        #expect(messages.map { $0["error.type"] } == ["503", nil, nil])
-        #expect(messages.map { $0.status?.code } == [2, nil, nil])
+        expect(messages.map(\.spanId), equals: contexts.map(\.spanID))
+        expect(messages.map { $0["http.request.resend_count"] }, equals: [nil, "1", "2"])
+        expect(messages.map { $0["http.response.status_code"] }, equals: ["503", "302", "200"])
+        expect(messages.map { $0["error.type"] }, equals: ["503", nil, nil])
+        expect(messages.map { $0.status?.code }, equals: [2, nil, nil])
         let root = try span("flaky", spans)
-        #expect(messages.allSatisfy { $0.parentSpanId == root.spanId } && root.parentSpanId == nil && root.kind == 1)
-        #expect(root.status == nil && root.traceId == contexts[0].traceID)
+        expect(messages.allSatisfy { $0.parentSpanId == root.spanId } && root.parentSpanId == nil && root.kind == 1)
+        expect(root.status == nil && root.traceId == contexts[0].traceID)
     }
 
     // MARK: - Graphs
@@ -200,10 +198,10 @@ struct TraceTests {
         await isEmpty()
         let all = try spans(in: await timeline.openTelemetry())
         let roots = try ["first", "second", "both", "last", "other"].map { try span($0, all) }
-        #expect(Set(roots.prefix(4).map(\.traceId)).count == 1 && roots[4].traceId != roots[0].traceId)
+        expect(Set(roots.prefix(4).map(\.traceId)).count == 1 && roots[4].traceId != roots[0].traceId)
         let ids = roots.map(\.spanId)
-        #expect(roots.map(\.parentSpanId) == [nil, nil, ids[0], ids[1], nil])
-        #expect(roots.map { ($0.links ?? []).map(\.spanId) } == [[], [], [ids[1]], [], []])
+        expect(roots.map(\.parentSpanId), equals: [nil, nil, ids[0], ids[1], nil])
+        expect(roots.map { ($0.links ?? []).map(\.spanId) }, equals: [[], [], [ids[1]], [], []])
         // Later jobs go on in the trace.
         let next = last.then { _ in Fetch(api: "item") }
         next.name = "next"
@@ -211,8 +209,8 @@ struct TraceTests {
         _ = try await next.value
         await isEmpty()
         let after = try span("next", try spans(in: await timeline.openTelemetry()))
-        #expect(after.traceId == roots[0].traceId && after.parentSpanId == ids[3])
-        #expect(Set(sent().map(\.traceID)) == Set(roots.map(\.traceId)) && sent().count == 6)
+        expect(after.traceId == roots[0].traceId && after.parentSpanId == ids[3])
+        expect(Set(sent().map(\.traceID)) == Set(roots.map(\.traceId)) && sent().count == 6)
     }
 
     @Test("DIA-3: 2,000 jobs in a row are one trace, in whatever order they are added")
@@ -224,10 +222,10 @@ struct TraceTests {
             let jobs = (0..<2_000).map { _ in Inner() }
             for index in jobs.indices.dropFirst() { jobs[index].addDependency(jobs[index - 1]) }
             for job in isReversed ? jobs.reversed() : jobs { queue.addOperation(job) }
-            #expect(Set(jobs.compactMap { $0.trace?.context.traceID }).count == 1)
+            expect(Set(jobs.compactMap { $0.trace?.context.traceID }).count, equals: 1)
             let parents = zip(jobs, jobs.dropFirst()).filter { $0.trace?.context.spanID == $1.trace?.parentID }
             // A job that is added before the one that it waits for cannot know its id.
-            #expect(parents.count == (isReversed ? 0 : 1_999))
+            expect(parents.count, equals: (isReversed ? 0 : 1_999))
             queue.cancelAllOperations()
         }
     }
@@ -255,19 +253,19 @@ struct TraceTests {
             let id = try span(name, all).parentSpanId
             return all.first { $0.spanId == id }?.name
         }
-        #expect(try parent("before") == nil && parent("batch") == "before")
-        #expect(try parent("one") == "batch" && parent("chain") == "batch")
-        #expect(try parent("two") == "chain" && parent("three") == "chain")
-        #expect(Set(all.map(\.traceId)).count == 1 && Set(all.map(\.spanId)).count == all.count)
+        try expect(parent("before") == nil && parent("batch") == "before")
+        try expect(parent("one") == "batch" && parent("chain") == "batch")
+        try expect(parent("two") == "chain" && parent("three") == "chain")
+        expect(Set(all.map(\.traceId)).count == 1 && Set(all.map(\.spanId)).count == all.count)
         // Each is a part of another, or the first.
-        #expect(all.filter { $0.parentSpanId == nil }.map(\.name) == ["before"])
+        expect(all.filter { $0.parentSpanId == nil }.map(\.name), equals: ["before"])
         let ids = Set(all.map(\.spanId))
-        #expect(all.allSatisfy { $0.parentSpanId.map(ids.contains) ?? true })
+        expect(all.allSatisfy { $0.parentSpanId.map(ids.contains) ?? true })
         for child in all {
             guard let parent = all.first(where: { $0.spanId == child.parentSpanId }), parent.name != "before" else {
                 continue
             }
-            #expect(
+            expect(
                 child.startTimeUnixNano >= parent.startTimeUnixNano && child.endTimeUnixNano <= parent.endTimeUnixNano
             )
         }
@@ -288,9 +286,9 @@ struct TraceTests {
         await isEmpty()
         let all = try spans(in: await timeline.openTelemetry())
         let messages = all.filter { $0.kind == 3 }
-        #expect(messages.count == sent().count && messages.map(\.spanId) == sent().map(\.spanID))
+        expect(messages.count == sent().count && messages.map(\.spanId) == sent().map(\.spanID))
         let parents = try (1...2).map { try span("job \($0)", all).spanId }
-        #expect(messages.allSatisfy { message in message.parentSpanId.map(parents.contains) == true })
+        expect(messages.allSatisfy { message in message.parentSpanId.map(parents.contains) == true })
     }
 
     // MARK: - The caller
@@ -313,7 +311,7 @@ struct TraceTests {
             _ = try await service.send(Fetch(api: "item"))
             _ = try await queue.perform(Fetch(api: "item"), service: service)
         }
-        #expect(words.withLock { $0 } == ["here", nil])
+        expect(words.withLock { $0 }, equals: ["here", nil])
     }
 
     private struct Spy: RequestInterceptor {
@@ -368,15 +366,15 @@ struct TraceTests {
         let all = try spans(in: await timeline.openTelemetry())
         for name in ["added", "made", "Inner", "GET /item"] {
             let span = try span(name, all)
-            #expect(span.parentSpanId == caller.spanID && span.traceId == caller.traceID, "\(name)")
-            #expect(span.traceState == "a=1,b=2")
+            expect(span.parentSpanId == caller.spanID && span.traceId == caller.traceID, "\(name)")
+            expect(span.traceState, equals: "a=1,b=2")
         }
-        #expect(sent().count == 3 && sent().allSatisfy { $0.isInTrace(of: caller) && $0.tracestate == "a=1,b=2" })
+        expect(sent().count == 3 && sent().allSatisfy { $0.isInTrace(of: caller) && $0.tracestate == "a=1,b=2" })
         let jobs = Set(try ["added", "made", "GET /item"].map { try span($0, all).spanId })
         let contexts = seen.withLock { $0 }.compactMap { $0 }
-        #expect(contexts.count == 6 && Set(contexts.map(\.spanID)) == jobs)
-        #expect(try inner.seen.withLock { $0 }?.spanID == span("Inner", all).spanId)
-        #expect(TraceContext.current == nil)
+        expect(contexts.count == 6 && Set(contexts.map(\.spanID)) == jobs)
+        try expect(inner.seen.withLock { $0 }?.spanID, equals: span("Inner", all).spanId)
+        expect(TraceContext.current == nil)
     }
 
     @Test("DIA-3: a job that is added inside another one is a part of that one")
@@ -391,7 +389,7 @@ struct TraceTests {
         await inner.ended()
         await isEmpty()
         let all = try spans(in: await timeline.openTelemetry())
-        #expect(try span("Inner", all).parentSpanId == span("outer", all).spanId)
+        try expect(span("Inner", all).parentSpanId, equals: span("outer", all).spanId)
     }
 
     @Test("DIA-3: what is not sampled is passed on, and not recorded")
@@ -407,10 +405,10 @@ struct TraceTests {
             try await queue.perform(Fetch(api: "item"), service: service)
         }
         await isEmpty()
-        #expect(sent().count == 2 && sent().allSatisfy { !$0.isSampled } && sent()[0].isInTrace(of: caller))
-        #expect(await timeline.openTelemetry() == "")
+        expect(sent().count == 2 && sent().allSatisfy { !$0.isSampled } && sent()[0].isInTrace(of: caller))
+        await expect(timeline.openTelemetry(), equals: "")
         let chrome = try JSONSerialization.jsonObject(with: Data(await timeline.chromeTrace().utf8)) as? [String: Any]
-        #expect((chrome?["traceEvents"] as? [Any])?.isEmpty == true)
+        expect((chrome?["traceEvents"] as? [Any])?.isEmpty, equals: true)
     }
 
     // MARK: - Spans
@@ -422,15 +420,15 @@ struct TraceTests {
         timeline.record(service.group.host)
         _ = try await service.send(Fetch(api: "http://ada:secret1@other.example.com:8080/item?token=secret2&page=1"))
         let lines = await timeline.openTelemetry(service: "shop")
-        #expect(!lines.contains("secret") && lines.contains(#"{"key":"service.name","value":{"stringValue":"shop"}}"#))
+        expect(!lines.contains("secret") && lines.contains(#"{"key":"service.name","value":{"stringValue":"shop"}}"#))
         let message = try #require(try spans(in: lines).first { $0.kind == 3 })
-        #expect(message.name == "GET" && message["http.request.method"] == "GET")
-        #expect(
+        expect(message.name == "GET" && message["http.request.method"] == "GET")
+        expect(
             message["url.full"]?.contains("token=REDACTED") == true && message["url.full"]?.contains("page=1") == true
         )
-        #expect(message["server.address"] == "other.example.com" && message["server.port"] == "8080")
-        #expect(message["http.response.status_code"] == "200" && message["error.type"] == nil)
-        #expect(!(await timeline.chromeTrace()).contains("secret"))
+        expect(message["server.address"] == "other.example.com" && message["server.port"] == "8080")
+        expect(message["http.response.status_code"] == "200" && message["error.type"] == nil)
+        expect(!(await timeline.chromeTrace()).contains("secret"))
     }
 
     @Test(
@@ -449,19 +447,19 @@ struct TraceTests {
         await isEmpty()
         let lines = await timeline.openTelemetry()
         let all = try spans(in: lines)
-        #expect(lines == (await timeline.openTelemetry()))
-        #expect(Set(all.map(\.spanId)).count == all.count)
+        expect(lines, equals: (await timeline.openTelemetry()))
+        expect(Set(all.map(\.spanId)).count, equals: all.count)
         let messages = all.filter { $0.kind == 3 }
-        #expect(messages.count == 2 && messages[0]["network.protocol.version"] == "1.1")
+        expect(messages.count == 2 && messages[0]["network.protocol.version"] == "1.1")
         let phases = all.filter { $0.parentSpanId == messages.first?.spanId }
-        #expect(phases.contains { $0.name == "request, first byte" }, "\(phases.map(\.name))")
+        expect(phases.contains { $0.name == "request, first byte" }, "\(phases.map(\.name))")
         for phase in phases {
-            #expect(phase.startTimeUnixNano >= messages[0].startTimeUnixNano)
-            #expect(phase.endTimeUnixNano <= messages[0].endTimeUnixNano && phase.traceId == messages[0].traceId)
+            expect(phase.startTimeUnixNano >= messages[0].startTimeUnixNano)
+            expect(phase.endTimeUnixNano <= messages[0].endTimeUnixNano && phase.traceId == messages[0].traceId)
         }
         let second = try span("job 2", all)
         let wait = try #require(all.last { $0.parentSpanId == second.spanId && $0.name == "wait" })
-        #expect(wait["easynetwork.wait.for"] == "the only slot for its host" && wait["easynetwork.wait.kind"] == "slot")
+        expect(wait["easynetwork.wait.for"] == "the only slot for its host" && wait["easynetwork.wait.kind"] == "slot")
     }
 
     @Test("DIA-3: failed, cancelled and dependent jobs have a status of error, each with its type")
@@ -490,9 +488,9 @@ struct TraceTests {
         let types = ["failed": "unacceptableStatus", "dependent": "dependencyFailed", "cancelled": "cancelled"]
         for (name, type) in types {
             let span = try span(name, all)
-            #expect(span.status?.code == 2 && span["error.type"] == type && span.status?.message != nil, "\(name)")
+            expect(span.status?.code == 2 && span["error.type"] == type && span.status?.message != nil, "\(name)")
         }
-        #expect(try span("dependent", all).parentSpanId == span("failed", all).spanId)
+        try expect(span("dependent", all).parentSpanId, equals: span("failed", all).spanId)
     }
 
     @Test("DIA-3: a message under way when its job is cancelled ends with the job, as cancelled")
@@ -504,14 +502,14 @@ struct TraceTests {
         timeline.record(queue)
         let slow = job("slow", "slow", service { $0.transport = transport })
         queue.addOperation(slow)
-        #expect(await transport.waitForRequests(1))
+        await expect(transport.waitForRequests(1))
         slow.cancel()
         await slow.ended()
         await isEmpty()
         let all = try spans(in: await timeline.openTelemetry())
         let message = try #require(all.first { $0.kind == 3 })
-        #expect(message["error.type"] == "cancelled" && message.status?.code == 2)
-        #expect(message.endTimeUnixNano <= (try span("slow", all).endTimeUnixNano))
+        expect(message["error.type"] == "cancelled" && message.status?.code == 2)
+        expect(message.endTimeUnixNano <= (try span("slow", all).endTimeUnixNano))
     }
 
     // MARK: - Files
@@ -542,13 +540,13 @@ struct TraceTests {
         try await hostTimeline.finish()
         let written = try spans(in: try String(contentsOf: file, encoding: .utf8))
         let recorded = try spans(in: await timeline.openTelemetry())
-        #expect(Set(written.map(\.spanId)) == Set(recorded.map(\.spanId)) && written.count == recorded.count)
-        #expect(written.count == Set(written.map(\.spanId)).count && written.filter { $0.kind == 3 }.count == 6)
+        expect(Set(written.map(\.spanId)) == Set(recorded.map(\.spanId)) && written.count == recorded.count)
+        expect(written.count == Set(written.map(\.spanId)).count && written.filter { $0.kind == 3 }.count == 6)
         let host = try spans(in: try String(contentsOf: calls, encoding: .utf8))
-        #expect(host.count == Set(host.map(\.spanId)).count && host.filter { $0.kind == 3 }.count == 6)
-        #expect(Set(host.map(\.name)).isSuperset(of: ["job 1", "job 2", "job 3", "GET /item"]))
+        expect(host.count == Set(host.map(\.spanId)).count && host.filter { $0.kind == 3 }.count == 6)
+        expect(Set(host.map(\.name)).isSuperset(of: ["job 1", "job 2", "job 3", "GET /item"]))
         let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        expect(mode, equals: 0o600)
     }
 
     private final class TwoCalls: ServiceOperation, @unchecked Sendable {
@@ -590,11 +588,11 @@ struct TraceTests {
         await isEmpty()
         try await hostTimeline.finish()
         let written = try spans(in: try String(contentsOf: file, encoding: .utf8))
-        #expect(written.filter { $0.kind == 3 }.count == 2 && Set(written.map(\.spanId)).count == written.count)
-        #expect(written.count { $0.name == "TwoCalls" } == 1)
+        expect(written.filter { $0.kind == 3 }.count == 2 && Set(written.map(\.spanId)).count == written.count)
+        expect(written.count { $0.name == "TwoCalls" }, equals: 1)
         let json = try JSONSerialization.jsonObject(with: Data(await timeline.chromeTrace().utf8)) as? [String: Any]
         let events = try #require(json?["traceEvents"] as? [[String: Any]]).filter { $0["cat"] as? String == "message" }
-        #expect(events.count == 2 && Set(events.compactMap { $0["tid"] as? Int }).count == 2)
+        expect(events.count == 2 && Set(events.compactMap { $0["tid"] as? Int }).count == 2)
     }
 
     @Test("DIA-3: the waits of several calls of one job have ids of their own in the file of a host")
@@ -631,8 +629,8 @@ struct TraceTests {
         await isEmpty()
         try await timeline.finish()
         let written = try spans(in: try String(contentsOf: file, encoding: .utf8))
-        #expect(written.contains { $0.name == "wait" } && written.count { $0.kind == 3 } == 4)
-        #expect(Set(written.map(\.spanId)).count == written.count)
+        expect(written.contains { $0.name == "wait" } && written.count { $0.kind == 3 } == 4)
+        expect(Set(written.map(\.spanId)).count, equals: written.count)
     }
 
     @Test("DIA-3: files are bounded, and a line that cannot be written is an error of the end")
@@ -645,10 +643,10 @@ struct TraceTests {
         await isEmpty()
         try await timeline.finish()
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.url.path).sorted()
-        #expect(names == ["a.1.jsonl", "a.jsonl"])
+        expect(names, equals: ["a.1.jsonl", "a.jsonl"])
         for name in names {
             let text = try String(contentsOf: folder.url.appendingPathComponent(name), encoding: .utf8)
-            #expect(try text.utf8.count <= 1_000 && !spans(in: text).isEmpty)
+            try expect(text.utf8.count <= 1_000 && !spans(in: text).isEmpty)
         }
         let missing = folder.url.appendingPathComponent("none/a.jsonl")
         #expect(throws: NetworkError.self) { try Timeline(traces: missing) }
@@ -678,7 +676,7 @@ struct TraceTests {
             switch event["ph"] as? String {
             case "X":
                 let (start, length) = (try #require(event["ts"] as? Int), try #require(event["dur"] as? Int))
-                #expect(start >= 0 && length >= 0)
+                expect(start >= 0 && length >= 0)
                 lanes[lane, default: []].append((start, start + length))
             case "M": named.insert(lane)
             case let kind: Issue.record("an event of kind \(kind ?? "none")")
@@ -687,17 +685,17 @@ struct TraceTests {
         let names = events.filter { $0["name"] as? String == "process_name" }.compactMap {
             $0["args"] as? [String: String]
         }
-        #expect(Set(names.compactMap { $0["name"] }) == ["api.example.com", "jobs"])
+        expect(Set(names.compactMap { $0["name"] }), equals: ["api.example.com", "jobs"])
         for (lane, events) in lanes {
-            #expect(named.contains(lane))
+            expect(named.contains(lane))
             var open: [Int] = []
             for event in events.sorted(by: { ($0.start, $1.end) < ($1.start, $0.end) }) {
                 while let end = open.last, end <= event.start { open.removeLast() }
-                if let end = open.last { #expect(event.end <= end, "\(event) is cut in \(lane)") }
+                if let end = open.last { expect(event.end <= end, "\(event) is cut in \(lane)") }
                 open.append(event.end)
             }
         }
-        #expect(events.filter { $0["ph"] as? String == "X" && $0["cat"] as? String == "message" }.count == 30)
+        expect(events.filter { $0["ph"] as? String == "X" && $0["cat"] as? String == "message" }.count, equals: 30)
         guard let path = ProcessInfo.processInfo.environment["TRACE_OUT"] else { return }
         let folder = URL(fileURLWithPath: path)
         try Data(text.utf8).write(to: folder.appendingPathComponent("test.json"))

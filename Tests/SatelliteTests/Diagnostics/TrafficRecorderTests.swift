@@ -123,52 +123,53 @@ struct TrafficRecorderTests {
         try await recorder.finish()
 
         let recording = try Recording(Data(contentsOf: output))
-        #expect(
-            recording.lines == [
+        expect(
+            recording.lines,
+            equals: [
                 "/user 200 first", "/moved 302 first", "/user 200 redirect", "/busy 503 first", "/busy 200 retry",
                 "/bytes 200 first", "/large 200 first", "/form 204 first", "/fresh 200 first", "/fresh 200 cache",
                 "/checked 200 first", "/checked 304 first", "/lost 0 first",
             ]
         )
-        #expect(recording.log["version"] as? String == "1.2" && recording.log["_dropped"] == nil)
-        #expect(recording.part(0, "response", "content", "text") as? String == #"{"height":1.7,"name":"Ada"}"#)
-        #expect(recording.part(1, "response", "redirectURL") as? String == "/user")
-        #expect(recording.part(2, "_job", "name") as? String == "moved")
-        #expect(recording.part(2, "_job", "tags") as? [String] == ["start"])
-        #expect(recording.part(2, "_job", "host") as? String == service.configuration.host)
-        #expect((recording.part(2, "_dependsOn") as? [[String: Any]])?.map { $0["name"] as? String } == ["user"])
-        #expect(recording.part(2, "_attempt") as? Int == 2)
-        #expect(recording.part(1, "_call") as? Int == recording.part(2, "_call") as? Int)
-        #expect(recording.part(5, "response", "content", "text") as? String == "AP8B/g==")
-        #expect(recording.part(5, "response", "content", "encoding") as? String == "base64")
+        expect(recording.log["version"] as? String == "1.2" && recording.log["_dropped"] == nil)
+        expect(recording.part(0, "response", "content", "text") as? String, equals: #"{"height":1.7,"name":"Ada"}"#)
+        expect(recording.part(1, "response", "redirectURL") as? String, equals: "/user")
+        expect(recording.part(2, "_job", "name") as? String, equals: "moved")
+        expect(recording.part(2, "_job", "tags") as? [String], equals: ["start"])
+        expect(recording.part(2, "_job", "host") as? String, equals: service.configuration.host)
+        expect((recording.part(2, "_dependsOn") as? [[String: Any]])?.map { $0["name"] as? String }, equals: ["user"])
+        expect(recording.part(2, "_attempt") as? Int, equals: 2)
+        expect(recording.part(1, "_call") as? Int, equals: recording.part(2, "_call") as? Int)
+        expect(recording.part(5, "response", "content", "text") as? String, equals: "AP8B/g==")
+        expect(recording.part(5, "response", "content", "encoding") as? String, equals: "base64")
         let large = recording.part(6, "response", "content")
-        #expect((large as? [String: Any])?["size"] as? Int == 140_000)
-        #expect(((large as? [String: Any])?["text"] as? String)?.utf8.count == 65_536)
-        #expect((large as? [String: Any])?["comment"] as? String == "only the beginning")
+        expect((large as? [String: Any])?["size"] as? Int, equals: 140_000)
+        expect(((large as? [String: Any])?["text"] as? String)?.utf8.count, equals: 65_536)
+        expect((large as? [String: Any])?["comment"] as? String, equals: "only the beginning")
         let items = recording.part(7, "request", "postData", "params") as? [[String: String]]
-        #expect(items == [["name": "name", "value": "Ada L"], ["name": "mail", "value": "a@b.c"]])
-        #expect(recording.part(7, "request", "postData", "text") as? String == "name=Ada+L&mail=a%40b.c")
+        expect(items, equals: [["name": "name", "value": "Ada L"], ["name": "mail", "value": "a@b.c"]])
+        expect(recording.part(7, "request", "postData", "text") as? String, equals: "name=Ada+L&mail=a%40b.c")
         let cookie = (recording.part(7, "response", "cookies") as? [[String: Any]])?.first
-        #expect(cookie?["name"] as? String == "id" && cookie?["value"] as? String == Redaction.mark)
-        #expect(cookie?["httpOnly"] as? Bool == true && cookie?["path"] as? String == "/")
-        #expect(recording.part(9, "_fromCache") as? Bool == true && recording.part(9, "time") as? Double == 0)
-        #expect(recording.part(9, "response", "content", "text") as? String == "fresh")
-        #expect(recording.part(10, "_cache") as? String == "absent")
-        #expect(recording.part(11, "response", "content", "text") as? String == "checked")
-        #expect(recording.part(12, "response", "_error") as? String == "connectionLost")
+        expect(cookie?["name"] as? String == "id" && cookie?["value"] as? String == Redaction.mark)
+        expect(cookie?["httpOnly"] as? Bool == true && cookie?["path"] as? String == "/")
+        expect(recording.part(9, "_fromCache") as? Bool == true && recording.part(9, "time") as? Double == 0)
+        expect(recording.part(9, "response", "content", "text") as? String, equals: "fresh")
+        expect(recording.part(10, "_cache") as? String, equals: "absent")
+        expect(recording.part(11, "response", "content", "text") as? String, equals: "checked")
+        expect(recording.part(12, "response", "_error") as? String, equals: "connectionLost")
         for index in recording.entries.indices {
             let timings = try #require(recording.part(index, "timings") as? [String: Double])
             let sum = timings.filter { $0.key != "ssl" && $0.value >= 0 }.values.reduce(0, +)
             let time = try #require(recording.part(index, "time") as? Double)
-            #expect(abs(sum - time) < 1, "\(recording.lines[index]): \(timings) and \(time)")
+            expect(abs(sum - time) < 1, "\(recording.lines[index]): \(timings) and \(time)")
         }
         #if os(Linux)
-        #expect(recording.part(0, "serverIPAddress") as? String == "127.0.0.1")
-        #expect(recording.part(0, "response", "httpVersion") as? String == "HTTP/1.1")
-        #expect(recording.part(0, "request", "headersSize") as? Int ?? 0 > 20)
+        expect(recording.part(0, "serverIPAddress") as? String, equals: "127.0.0.1")
+        expect(recording.part(0, "response", "httpVersion") as? String, equals: "HTTP/1.1")
+        expect(recording.part(0, "request", "headersSize") as? Int ?? 0 > 20)
         #endif
         let mode = try FileManager.default.attributesOfItem(atPath: output.path)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        expect(mode, equals: 0o600)
     }
 
     @Test("DIA-1: an entry has the fields of its own messages, in their order and spelling, whatever was before it")
@@ -193,11 +194,11 @@ struct TrafficRecorderTests {
             let used = writer()
             for (sent, received) in zip(lists, lists.reversed()) {
                 let text = line(sent, received, used)
-                #expect(text.utf8.elementsEqual(line(sent, received, writer()).utf8))
+                expect(text.utf8.elementsEqual(line(sent, received, writer()).utf8))
                 for field in sent {
                     let isSecret = redaction?.isSecret(field.name) == true
                     let value = isSecret ? Redaction.mark : field.value
-                    #expect(text.contains(#"{"name":"\#(field.name)","value":"\#(value)"}"#))
+                    expect(text.contains(#"{"name":"\#(field.name)","value":"\#(value)"}"#))
                 }
             }
         }
@@ -206,12 +207,12 @@ struct TrafficRecorderTests {
     @Test("DIA-1: the file is a whole HAR after each entry")
     func wholeAfterEachEntry() async throws {
         let recorder = try TrafficRecorder(file: file)
-        #expect(try recording().entries.isEmpty)
+        try expect(recording().entries.isEmpty)
         recorder.record(queue)
         for count in 1...20 {
             _ = try await queue.perform(Send(api: count.isMultiple(of: 2) ? "user" : "large"), service: service)
             try await recorder.settled()
-            #expect(try recording().entries.count == count)
+            try expect(recording().entries.count, equals: count)
         }
     }
 
@@ -242,7 +243,7 @@ struct TrafficRecorderTests {
         _ = try await queue.perform(Send(api: "mine"), service: EasyNetworkService(host))
         try await recorder.finish()
         let lines = try recording().lines.map { $0.split(separator: " ").prefix(2).joined(separator: " ") }
-        #expect(lines.sorted() == ["/mine 200", "/mine 401", "/token 200"])
+        expect(lines.sorted(), equals: ["/mine 200", "/mine 401", "/token 200"])
     }
 
     @Test("DIA-1: an attempt that is under way when the recording ends is an entry, as cancelled")
@@ -258,8 +259,8 @@ struct TrafficRecorderTests {
         await operation.ended()
         try await recorder.finish()
         let recording = try recording()
-        #expect(recording.lines == ["/slow 0 first"])
-        #expect(recording.part(0, "response", "_error") as? String == "cancelled")
+        expect(recording.lines, equals: ["/slow 0 first"])
+        expect(recording.part(0, "response", "_error") as? String, equals: "cancelled")
     }
 
     @Test("DIA-1: a write that a kill cuts costs its own entry, and no other one is lost when the file is replayed")
@@ -280,7 +281,7 @@ struct TrafficRecorderTests {
                 guard index > 0 else { continue }
                 let host = HostConfiguration(baseURL: server.baseURL, transport: transport)
                 let user = try await EasyNetworkService(host).perform(GetUser())
-                #expect(user.name == "Ada", "cut after \(count) bytes")
+                expect(user.name, equals: "Ada", "cut after \(count) bytes")
             }
         }
     }
@@ -301,14 +302,14 @@ struct TrafficRecorderTests {
         }
         try await recorder.finish()
         let lines = try recording().lines
-        #expect(lines.count == 82 && Set(lines).count == 4, "\(lines)")
+        expect(lines.count == 82 && Set(lines).count == 4, "\(lines)")
         let all = try recording()
-        #expect(all.part(0, "_job") == nil && all.part(0, "_call") != nil)
+        expect(all.part(0, "_job") == nil && all.part(0, "_call") != nil)
         // Nothing is recorded any more.
         recorder.record(queue)
         _ = try await queue.perform(Send(api: "user"), service: service)
         try await recorder.settled()
-        #expect(try recording().entries.count == 82)
+        try expect(recording().entries.count, equals: 82)
     }
 
     @Test("DIA-1: a host alone is recorded whole while its queue has another listener")
@@ -318,7 +319,7 @@ struct TrafficRecorderTests {
         let events = queue.events
         _ = try await queue.perform(Send(api: "user"), service: service)
         try await recorder.finish()
-        #expect(try recording().lines == ["/user 200 first"])
+        try expect(recording().lines, equals: ["/user 200 first"])
         withExtendedLifetime(events) {}
     }
 
@@ -379,7 +380,7 @@ struct TrafficRecorderTests {
 
         var text = try String(contentsOf: file, encoding: .utf8)
         let recording = try recording()
-        #expect(recording.entries.count == requests.count + 1)
+        expect(recording.entries.count, equals: requests.count + 1)
         for index in recording.entries.indices where recording.part(index, "response", "content", "encoding") != nil {
             let base64 = try #require(recording.part(index, "response", "content", "text") as? String)
             let bytes = try #require(Data(base64Encoded: base64))
@@ -387,9 +388,9 @@ struct TrafficRecorderTests {
         }
         for number in 1...31 {
             let secret = "s3cret" + (number < 10 ? "0" : "") + String(number)
-            #expect(!text.contains(secret), "\(secret)")
+            expect(!text.contains(secret), "\(secret)")
         }
-        #expect(text.contains("Bearer REDACTED") && text.contains(#"\"access_token\":\"REDACTED\""#))
+        expect(text.contains("Bearer REDACTED") && text.contains(#"\"access_token\":\"REDACTED\""#))
     }
 
     @Test("BEY-21: the file is taken away from all but its owner, and a symbolic link is not followed")
@@ -398,16 +399,16 @@ struct TrafficRecorderTests {
         try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: file.path)
         let recorder = try TrafficRecorder(file: file)
         let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        expect(mode, equals: 0o600)
         try await recorder.finish()
-        #expect(try recording().entries.isEmpty)
+        try expect(recording().entries.isEmpty)
 
         let link = folder.url.appendingPathComponent("link.har")
         let target = folder.url.appendingPathComponent("target")
         try Data("kept".utf8).write(to: target)
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: target)
         #expect { try TrafficRecorder(file: link) } throws: { ($0 as? NetworkError)?.code == .cannotWriteFile }
-        #expect(try Data(contentsOf: target) == Data("kept".utf8))
+        try expect(Data(contentsOf: target), equals: Data("kept".utf8))
     }
 
     @Test("BEY-21: a cookie without a name has no value in the file")
@@ -421,9 +422,9 @@ struct TrafficRecorderTests {
             service: service
         )
         try await recorder.finish()
-        #expect(try !String(contentsOf: file, encoding: .utf8).contains("s3cret"))
+        try expect(!String(contentsOf: file, encoding: .utf8).contains("s3cret"))
         let cookies = try recording().part(0, "request", "cookies") as? [[String: String]]
-        #expect(cookies?.map { $0["name"] } == ["", "a"])
+        expect(cookies?.map { $0["name"] }, equals: ["", "a"])
     }
 
     @Test("DIA-1: without redaction all is kept; a long body is cut between two characters")
@@ -435,12 +436,12 @@ struct TrafficRecorderTests {
         _ = try await queue.perform(Send(api: "long"), service: service)
         try await recorder.finish()
         let recording = try recording()
-        #expect((recording.part(0, "request", "url") as? String)?.hasSuffix("/user?token=abc") == true)
+        expect((recording.part(0, "request", "url") as? String)?.hasSuffix("/user?token=abc"), equals: true)
         let items = recording.part(0, "request", "queryString") as? [[String: String]]
-        #expect(items == [["name": "token", "value": "abc"]])
-        #expect(recording.header(0, "request", "X-Api-Key") == "k3y")
-        #expect(recording.part(1, "response", "content", "text") as? String == "äää")
-        #expect(recording.part(1, "response", "content", "size") as? Int == 6_000_000)
+        expect(items, equals: [["name": "token", "value": "abc"]])
+        expect(recording.header(0, "request", "X-Api-Key"), equals: "k3y")
+        expect(recording.part(1, "response", "content", "text") as? String, equals: "äää")
+        expect(recording.part(1, "response", "content", "size") as? Int, equals: 6_000_000)
     }
 
     @Test("DIA-1: with a recording, the same jobs have the same items without a network")
@@ -467,8 +468,8 @@ struct TrafficRecorderTests {
 
         let transport = try InMemoryTransport(har: file)
         let host = HostConfiguration(baseURL: server.baseURL, transport: transport) { $0.retry.baseDelay = 0 }
-        #expect(try await items(EasyNetworkService(host)) == live)
-        #expect(live.last == "bob")
+        try await expect(items(EasyNetworkService(host)), equals: live)
+        expect(live.last, equals: "bob")
     }
 
     @Test("DIA-1: a file that cannot be made or written is an error; more than memory may hold is dropped and counted")
@@ -477,7 +478,7 @@ struct TrafficRecorderTests {
         #expect(throws: NetworkError.self) { try TrafficRecorder(file: folder) }
         #if os(Linux)
         let full = #expect(throws: NetworkError.self) { try TrafficRecorder(file: URL(fileURLWithPath: "/dev/full")) }
-        #expect(full?.code == .cannotWriteFile)
+        expect(full?.code, equals: .cannotWriteFile)
         #endif
         let file = try HARFile(file)
         let gate = DispatchSemaphore(value: 0)
@@ -492,6 +493,6 @@ struct TrafficRecorderTests {
         try await file.settled()
         let json = try JSONSerialization.jsonObject(with: Data(contentsOf: self.file)) as? [String: Any]
         let log = json?["log"] as? [String: Any]
-        #expect(log?["entries"] as? [Int] == [1, 3] && log?["_dropped"] as? Int == 3)
+        expect(log?["entries"] as? [Int] == [1, 3] && log?["_dropped"] as? Int == 3)
     }
 }

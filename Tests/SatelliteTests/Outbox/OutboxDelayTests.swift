@@ -33,12 +33,12 @@ struct OutboxDelayTests {
 
     @Test("BEY-13: the bound of the delay doubles from two seconds to ten minutes")
     func bound() async throws {
-        #expect(try await delays(12) == [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600])
+        try await expect(delays(12), equals: [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600])
     }
 
     @Test("BEY-13: the delay is random below its bound", arguments: [0, 0.25])
     func jitter(random: Double) async throws {
-        #expect(try await delays(3, random: random) == [2, 4, 8].map { $0 * random })
+        try await expect(delays(3, random: random), equals: [2, 4, 8].map { $0 * random })
     }
 
     @Test("BEY-13: Retry-After is the least delay, as seconds or as a date, up to a day")
@@ -46,7 +46,7 @@ struct OutboxDelayTests {
         // The clock stands at the beginning of 2026.
         let values = ["30", "3", "Thu, 01 Jan 2026 00:01:40 GMT", "86400", "86401", "99999999999", "soon"]
         let delays = try await delays(values.count) { .status(503, headers: ["Retry-After": values[$0]]) }
-        #expect(delays == [30, 4, 100, 86_400, 86_400, 86_400, 128])
+        expect(delays, equals: [30, 4, 100, 86_400, 86_400, 86_400, 128])
     }
 
     @Test("BEY-13: what fails is not sent again before its delay is over")
@@ -64,11 +64,11 @@ struct OutboxDelayTests {
         }
         for _ in 1...7 {
             await fixture.look()
-            #expect(try outbox.entries.map(\.isSending) == [false])
+            try expect(outbox.entries.map(\.isSending), equals: [false])
         }
         await fixture.look()
-        #expect(await eventually { fixture.count("entries") == 0 })
-        #expect(fixture.texts.count == 4)
+        await expect(eventually { fixture.count("entries") == 0 })
+        expect(fixture.texts.count, equals: 4)
         try await outbox.drain(deadline: 0)
     }
 
@@ -93,20 +93,20 @@ struct OutboxDelayTests {
             if delays.values.allSatisfy({ $0 >= 8 }) { break }
             if delay < 8 { try outbox.retry(id) }
         }
-        #expect(ids.map { delays[$0] } == [8, 8, 60])
+        expect(ids.map { delays[$0] }, equals: [8, 8, 60])
         fixture.transport.route("POST", "*") { _ in .status(204) }
 
         network.status = .unreachable
         await fixture.look()
-        #expect(try outbox.entries.map(\.id) == ids && outbox.entries.allSatisfy { !$0.isSending })
+        try expect(outbox.entries.map(\.id) == ids && outbox.entries.allSatisfy { !$0.isSending })
         network.status = .reachable
         await fixture.look()
-        #expect(await eventually { (try? outbox.entries.map(\.id)) == [ids[2]] })
-        #expect(fixture.texts.suffix(2).sorted() == ["a", "b"])
+        await expect(eventually { (try? outbox.entries.map(\.id)) == [ids[2]] })
+        expect(fixture.texts.suffix(2).sorted(), equals: ["a", "b"])
         for _ in 3...59 { await fixture.look() }
-        #expect(try outbox.entries.map(\.isSending) == [false])
+        try expect(outbox.entries.map(\.isSending), equals: [false])
         await fixture.look()
-        #expect(await eventually { fixture.count("entries") == 0 })
+        await expect(eventually { fixture.count("entries") == 0 })
         try await outbox.drain(deadline: 0)
     }
 
@@ -118,12 +118,12 @@ struct OutboxDelayTests {
         let ids = try ["a", "b"].map { try outbox.add(OutboxMessage(text: $0), lane: $0) }
         var events = outbox.events.makeAsyncIterator()
         try outbox.start()
-        #expect(await eventually { queue.operationCount == 2 })
+        await expect(eventually { queue.operationCount == 2 })
         for _ in 1...3 { await fixture.look() }
-        #expect(try fixture.texts.isEmpty && outbox.entries.allSatisfy { !$0.isSending })
+        try expect(fixture.texts.isEmpty && outbox.entries.allSatisfy { !$0.isSending })
         network.status = .reachable
         // Without an advance of the clock.
-        #expect(await eventually { fixture.count("entries") == 0 })
+        await expect(eventually { fixture.count("entries") == 0 })
         var (sent, delivered): (Set<UUID>, Set<UUID>) = ([], [])
         while delivered.count < 2, let event = await events.next() {
             switch event {
@@ -134,7 +134,7 @@ struct OutboxDelayTests {
                 return
             }
         }
-        #expect(sent == Set(ids) && delivered == Set(ids))
+        expect(sent == Set(ids) && delivered == Set(ids))
         try await outbox.drain(deadline: 0)
     }
 }

@@ -233,7 +233,7 @@ struct OutboxExplorationTests {
     func explore(_ scenario: Scenario) {
         let (count, violation) = Self.walk(scenario, limit: TestLoad.count(20_000, part: 1_500, huge: 1_000_000))
         if TestLoad.isHuge { print("\(scenario.testDescription): \(count) worlds") }
-        #expect(violation == nil, "\(violation ?? "")")
+        expect(violation == nil, "\(violation ?? "")")
     }
 
     // MARK: - The walk

@@ -65,11 +65,11 @@ struct OutboxFailureTests {
             }
             let left = try await outbox.drain(deadline: 0).map(\.id)
             let dead = try outbox.deadLetters
-            if case .again = fate { #expect(left == [id]) } else { #expect(left.isEmpty) }
+            if case .again = fate { expect(left, equals: [id]) } else { expect(left.isEmpty) }
             if case .dead(let code) = fate {
-                #expect(dead.map(\.id) == [id] && dead.first?.error?.code == code)
+                expect(dead.map(\.id) == [id] && dead.first?.error?.code == code)
             } else {
-                #expect(dead.isEmpty)
+                expect(dead.isEmpty)
             }
             return fate
         }
@@ -102,7 +102,7 @@ struct OutboxFailureTests {
         ]
     )
     func transport(code: NetworkError.Code, phase: TransportPhase) async throws {
-        #expect(try await fate(ScriptedTransport { _, _ in .failure(code, phase) }) == .again(code))
+        try await expect(fate(ScriptedTransport { _, _ in .failure(code, phase) }), equals: .again(code))
     }
 
     @Test(
@@ -110,12 +110,12 @@ struct OutboxFailureTests {
         arguments: [408, 425, 429, 500, 501, 503, 507, 599]
     )
     func statusAgain(status: Int) async throws {
-        #expect(try await fate(ScriptedTransport { _, _ in .answer(status) }) == .again(.unacceptableStatus))
+        try await expect(fate(ScriptedTransport { _, _ in .answer(status) }), equals: .again(.unacceptableStatus))
     }
 
     @Test("BEY-13: another status: a dead letter", arguments: [304, 400, 403, 404, 405, 409, 410, 413, 422, 451, 499])
     func statusDead(status: Int) async throws {
-        #expect(try await fate(ScriptedTransport { _, _ in .answer(status) }) == .dead(.unacceptableStatus))
+        try await expect(fate(ScriptedTransport { _, _ in .answer(status) }), equals: .dead(.unacceptableStatus))
     }
 
     @Test("BEY-13: the status 401, or an authenticator without a valid credential: again", arguments: [false, true])
@@ -124,7 +124,7 @@ struct OutboxFailureTests {
         let fate = try await fate(ScriptedTransport { _, _ in .answer(401) }) { host in
             if refreshes { host.authentication = AuthenticationSession(tokens, credential: "old") }
         }
-        #expect(fate == .again(.unauthorized))
+        expect(fate, equals: .again(.unauthorized))
     }
 
     @Test("BEY-13: a cancel by the queue, and a queue that takes no jobs: again", arguments: [false, true])
@@ -137,42 +137,42 @@ struct OutboxFailureTests {
         let id = try outbox.add(OutboxMessage(text: "a"))
         try outbox.start()
         if !isDrained {
-            #expect(await eventually { queue.operationCount == 1 })
+            await expect(eventually { queue.operationCount == 1 })
             queue.cancelAllOperations()
         }
-        #expect(try await fate(of: id, in: outbox, events) == .again(isDrained ? .refused : .cancelled))
-        #expect(fixture.texts.isEmpty)
+        try await expect(fate(of: id, in: outbox, events), equals: .again(isDrained ? .refused : .cancelled))
+        expect(fixture.texts.isEmpty)
     }
 
     @Test("BEY-13: an answer that the request cannot map was accepted: delivered; a code of the program: a dead letter")
     func mapping() async throws {
         let transport = ScriptedTransport { _, _ in .answer(200, body: "a") }
-        #expect(try await fate(of: Odd(mistake: .unmappable), transport) == .delivered)
+        try await expect(fate(of: Odd(mistake: .unmappable), transport), equals: .delivered)
         let code = NetworkError.Code(rawValue: 10_000)
-        #expect(try await fate(of: Odd(mistake: .codeOfProgram), transport) == .dead(code))
+        try await expect(fate(of: Odd(mistake: .codeOfProgram), transport), equals: .dead(code))
     }
 
     @Test("BEY-13: too many redirects, a body that is too long or can be sent only once: a dead letter")
     func bodies() async throws {
         let circle = ScriptedTransport { _, _ in .answer(307, ["Location": "/odd"]) }
-        #expect(try await fate(circle) == .dead(.redirectFailed))
+        try await expect(fate(circle), equals: .dead(.redirectFailed))
         let long = ScriptedTransport { _, _ in .failure(.bodyTooLong, .body) }
-        #expect(try await fate(long) == .dead(.bodyTooLong))
+        try await expect(fate(long), equals: .dead(.bodyTooLong))
         let fine = ScriptedTransport { _, _ in .answer(200) }
         let once = try await fate(of: Odd(mistake: .bodyForOnce), fine) { $0.interceptors = [Again()] }
-        #expect(once == .dead(.cannotSendAgain))
+        expect(once, equals: .dead(.cannotSendAgain))
     }
 
     @Test("BEY-13: a request that cannot be built, and an error of migrate: a dead letter")
     func building() async throws {
-        #expect(try await fate(of: Odd(mistake: .noURL)) == .dead(.invalidRequest))
+        try await expect(fate(of: Odd(mistake: .noURL)), equals: .dead(.invalidRequest))
         let fixture = OutboxFixture()
         let id = try fixture.outbox().add(OutboxMessage(text: "a"))
         let outbox = try fixture.outbox()
         outbox.register(OutboxMessage.self, name: "message", version: 2) { _, _ in throw CocoaError(.coderReadCorrupt) }
         let events = outbox.events
         try outbox.start()
-        #expect(try await fate(of: id, in: outbox, events) == .dead(.invalidRequest))
-        #expect(fixture.texts.isEmpty)
+        try await expect(fate(of: id, in: outbox, events), equals: .dead(.invalidRequest))
+        expect(fixture.texts.isEmpty)
     }
 }

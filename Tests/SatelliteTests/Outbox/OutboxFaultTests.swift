@@ -22,15 +22,15 @@ struct OutboxFaultTests {
                 try outbox.add(OutboxPhoto(file: photo))
                 break
             } catch {
-                #expect(error.code == .cannotWriteFile)
-                #expect(error.localizedDescription.contains(fixture.directory.path))
-                #expect(fixture.count("entries") == 1 && fixture.count("tmp") == 0)
+                expect(error.code, equals: .cannotWriteFile)
+                expect(error.localizedDescription.contains(fixture.directory.path))
+                expect(fixture.count("entries") == 1 && fixture.count("tmp") == 0)
             }
             step += 1
         }
         // Link, sync, write, sync, sync, rename, sync.
-        #expect(step == 7)
-        #expect(try outbox.entries.first?.id == first && outbox.entries.count == 2)
+        expect(step, equals: 7)
+        try expect(outbox.entries.first?.id == first && outbox.entries.count == 2)
     }
 
     @Test("BEY-13: when removing or reviving fails, that call says so, and the entry is where it was")
@@ -43,18 +43,18 @@ struct OutboxFaultTests {
         let waiting = try outbox.add(OutboxMessage(text: "waiting"))
 
         fixture.files.fail(0..<1)
-        #expect(#expect(throws: NetworkError.self) { try outbox.remove(waiting) }?.code == .cannotWriteFile)
-        #expect(try outbox.entries.map(\.id) == [waiting])
+        expect(#expect(throws: NetworkError.self) { try outbox.remove(waiting) }?.code, equals: .cannotWriteFile)
+        try expect(outbox.entries.map(\.id), equals: [waiting])
         fixture.files.fail(0..<1)
-        #expect(#expect(throws: NetworkError.self) { try outbox.retry(dead) }?.code == .cannotWriteFile)
+        expect(#expect(throws: NetworkError.self) { try outbox.retry(dead) }?.code, equals: .cannotWriteFile)
         fixture.files.fail(0..<1)
-        #expect(#expect(throws: NetworkError.self) { try outbox.remove(dead) }?.code == .cannotWriteFile)
-        #expect(try outbox.deadLetters.map(\.id) == [dead] && outbox.deadLetters[0].error?.statusCode == 422)
+        expect(#expect(throws: NetworkError.self) { try outbox.remove(dead) }?.code, equals: .cannotWriteFile)
+        try expect(outbox.deadLetters.map(\.id) == [dead] && outbox.deadLetters[0].error?.statusCode == 422)
 
         try outbox.retry(dead)
         try outbox.remove(waiting)
-        #expect(try outbox.entries.map(\.id) == [dead] && outbox.deadLetters.isEmpty)
-        #expect(fixture.count("tmp") == 0 && fixture.count("errors") == 0)
+        try expect(outbox.entries.map(\.id) == [dead] && outbox.deadLetters.isEmpty)
+        expect(fixture.count("tmp") == 0 && fixture.count("errors") == 0)
     }
 
     @Test(
@@ -73,18 +73,18 @@ struct OutboxFaultTests {
             Issue.record("another order of events")
             return
         }
-        #expect(error.code == .cannotWriteFile)
-        #expect(fixture.count("entries") == 1 && fixture.count("dead") == 0 && fixture.count("errors") == 0)
-        #expect(
-            await eventually {
+        expect(error.code, equals: .cannotWriteFile)
+        expect(fixture.count("entries") == 1 && fixture.count("dead") == 0 && fixture.count("errors") == 0)
+        await expect(
+            eventually {
                 fixture.clock.advance(by: 1)
                 return fixture.count("entries") == 0
             }
         )
         try await outbox.drain(deadline: 0)
-        #expect(fixture.keys == [id.uuidString])
-        #expect(try outbox.deadLetters.map(\.error?.statusCode) == (status == 204 ? [] : [422]))
-        #expect(fixture.count("tmp") == 0)
+        expect(fixture.keys, equals: [id.uuidString])
+        try expect(outbox.deadLetters.map(\.error?.statusCode), equals: (status == 204 ? [] : [422]))
+        expect(fixture.count("tmp"), equals: 0)
     }
 
     @Test("BEY-13: a file that is cut at any byte, or of which a byte is another one, is found to be damaged")
@@ -106,12 +106,12 @@ struct OutboxFaultTests {
                 for damaged in [whole.prefix(index), other] {
                     try damaged.write(to: file)
                     let error = #expect(throws: NetworkError.self) { try outbox.folder.read(name) }
-                    #expect(error?.code == .cannotParseResponse, "byte \(index)")
+                    expect(error?.code, equals: .cannotParseResponse, "byte \(index)")
                 }
             }
             try FileManager.default.removeItem(at: file)
             let error = #expect(throws: NetworkError.self) { try outbox.folder.read(name) }
-            #expect(error?.code == (name.type == "photo" ? .cannotParseResponse : .cancelled))
+            expect(error?.code, equals: (name.type == "photo" ? .cannotParseResponse : .cancelled))
         }
     }
 
@@ -128,13 +128,13 @@ struct OutboxFaultTests {
         try await outbox.drain(deadline: 60)
         let error = try #require(try outbox.deadLetters.first?.error)
         let text = String(decoding: try #require(error.responseBody), as: UTF8.self)
-        #expect(text.contains("no such chat") && !text.contains("s3cr3t") && text.utf8.count <= 1_024)
-        #expect(error.statusCode == 422 && error.serverMessage == "no such chat")
+        expect(text.contains("no such chat") && !text.contains("s3cr3t") && text.utf8.count <= 1_024)
+        expect(error.statusCode == 422 && error.serverMessage == "no such chat")
         let file = try #require(
             FileManager.default.enumerator(atPath: fixture.directory.path + "/errors")?.allObjects.first as? String
         )
         let stored = try Data(contentsOf: fixture.directory.appendingPathComponent("errors/" + file))
-        #expect(!String(decoding: stored, as: UTF8.self).contains("s3cr3t"))
+        expect(!String(decoding: stored, as: UTF8.self).contains("s3cr3t"))
     }
 
     @Test("BEY-13: what is no file in the place of an entry is a dead letter, and a drain ends")
@@ -156,7 +156,7 @@ struct OutboxFaultTests {
             case 1: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/nowhere")
             case 2: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path)
             case 3: try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-            case 4: #expect(mkfifo(path, 0o600) == 0)
+            case 4: expect(mkfifo(path, 0o600), equals: 0)
             default: try Data().write(to: URL(fileURLWithPath: path))
             }
         }
@@ -172,11 +172,11 @@ struct OutboxFaultTests {
             lane: name.lane
         )
         try FileManager.default.copyItem(atPath: entries + name.text, toPath: entries + copy.text)
-        #expect(try await outbox.drain(deadline: 60).isEmpty)
-        #expect(try outbox.deadLetters.map(\.error?.code) == Array(repeating: .cannotParseResponse, count: 5))
-        #expect(Set(fixture.keys) == [id.uuidString] && fixture.texts == ["a", "a"])
+        try await expect(outbox.drain(deadline: 60).isEmpty)
+        try expect(outbox.deadLetters.map(\.error?.code), equals: Array(repeating: .cannotParseResponse, count: 5))
+        expect(Set(fixture.keys) == [id.uuidString] && fixture.texts == ["a", "a"])
         for entry in try outbox.deadLetters { try outbox.remove(entry.id) }
-        #expect(fixture.count("dead") == 0 && fixture.count("errors") == 0)
+        expect(fixture.count("dead") == 0 && fixture.count("errors") == 0)
     }
 
     @Test(
@@ -202,9 +202,9 @@ struct OutboxFaultTests {
             let outbox = number < 3 ? [one, other][number % 2] : try fixture.outbox()
             ids.append(try outbox.add(OutboxMessage(text: "\(number)"), lane: "a"))
         }
-        #expect(try one.entries.map(\.id) == ids)
-        #expect(try await one.drain(deadline: 60).isEmpty)
-        #expect(fixture.texts == (0..<6).map { "\($0)" })
+        try expect(one.entries.map(\.id), equals: ids)
+        try await expect(one.drain(deadline: 60).isEmpty)
+        expect(fixture.texts, equals: (0..<6).map { "\($0)" })
     }
 
     @Test("BEY-13: a drain ends when nothing is left, also of what another process adds to a directory that was read")
@@ -213,11 +213,11 @@ struct OutboxFaultTests {
         let (outbox, other) = (try fixture.outbox(), try fixture.outbox())
         try outbox.start()
         try outbox.add(OutboxMessage(text: "own"))
-        #expect(await eventually { fixture.count("entries") == 0 })
+        await expect(eventually { fixture.count("entries") == 0 })
         for number in 1...5 { try other.add(OutboxMessage(text: "\(number)"), lane: "a") }
         // The clock stands still: no look finds them.
-        #expect(try await outbox.drain(deadline: 20).isEmpty)
-        #expect(fixture.texts == ["own", "1", "2", "3", "4", "5"])
+        try await expect(outbox.drain(deadline: 20).isEmpty)
+        expect(fixture.texts, equals: ["own", "1", "2", "3", "4", "5"])
     }
 
     @Test("BEY-13: a directory that cannot be made or locked is an error of that call")
@@ -227,13 +227,14 @@ struct OutboxFaultTests {
         let file = fixture.directory.appendingPathComponent("file")
         try Data().write(to: file)
         let error = #expect(throws: NetworkError.self) { try Outbox(directory: file.appendingPathComponent("outbox")) }
-        #expect(error?.code == .cannotWriteFile)
+        expect(error?.code, equals: .cannotWriteFile)
         // It has gone.
         let outbox = try fixture.outbox()
         try FileManager.default.removeItem(at: fixture.directory)
-        #expect(#expect(throws: NetworkError.self) { try outbox.start() }?.code == .cannotWriteFile)
-        #expect(
-            #expect(throws: NetworkError.self) { try outbox.add(OutboxMessage(text: "a")) }?.code == .cannotWriteFile
+        expect(#expect(throws: NetworkError.self) { try outbox.start() }?.code, equals: .cannotWriteFile)
+        expect(
+            #expect(throws: NetworkError.self) { try outbox.add(OutboxMessage(text: "a")) }?.code,
+            equals: .cannotWriteFile
         )
     }
 }

@@ -126,25 +126,25 @@ struct OutboxKillTests {
         let deadCount = try outbox.deadLetters.count
         for entry in try outbox.deadLetters { try outbox.retry(entry.id) }
         let left = try await outbox.drain(deadline: 600)
-        #expect(left.isEmpty, "seed \(seed)")
+        expect(left.isEmpty, "seed \(seed)")
         for name in ["entries", "dead", "errors", "tries", "outputs", "tmp"] {
             let found = try FileManager.default.contentsOfDirectory(atPath: directory.path + "/" + name)
             // This outbox has a folder for what it writes.
-            #expect(found.count == (name == "tmp" ? 1 : 0), "\(name), seed \(seed)")
+            expect(found.count, equals: (name == "tmp" ? 1 : 0), "\(name), seed \(seed)")
         }
 
         let received = server.withLock { $0.received }
         print("\(life) lives, \(added.count) entries, \(reached) in time, \(deadCount) dead letters; seed \(seed)")
         for one in added.values where received[one.number] != nil || !removed.contains(one.number) {
             let found = try #require(received[one.number], "\(one), seed \(seed)")
-            #expect(found.keys == [one.id], "\(one), seed \(seed)")
-            #expect(found.accepted != nil || removed.contains(one.number), "\(one), seed \(seed)")
+            expect(found.keys, equals: [one.id], "\(one), seed \(seed)")
+            expect(found.accepted != nil || removed.contains(one.number), "\(one), seed \(seed)")
             if one.dependency > 0 {
                 let dependency = try #require(received[one.dependency]?.accepted)
-                #expect(dependency < found.first, "\(one), seed \(seed)")
+                expect(dependency < found.first, "\(one), seed \(seed)")
             }
         }
-        #expect(received.values.allSatisfy { $0.keys.count == 1 && !$0.hasWrongBody }, "seed \(seed)")
+        expect(received.values.allSatisfy { $0.keys.count == 1 && !$0.hasWrongBody }, "seed \(seed)")
         // A dead letter before it was sent: those behind it in its lane went on.
         func wasOvertaken(_ one: Added) -> Bool {
             guard let dependency = added[one.dependency] else { return false }
@@ -152,7 +152,7 @@ struct OutboxKillTests {
         }
         for (lane, ones) in Dictionary(grouping: added.values.filter { !wasOvertaken($0) }, by: \.lane) {
             let firsts = ones.sorted { $0.number < $1.number }.compactMap { received[$0.number]?.first }
-            #expect(firsts == firsts.sorted(), "lane \(lane), seed \(seed)")
+            expect(firsts, equals: firsts.sorted(), "lane \(lane), seed \(seed)")
         }
     }
 }

@@ -12,7 +12,7 @@ struct OutboxOptionsTests {
 
     /// The texts that were sent, when there are so many.
     private func sent(_ count: Int) async -> [String] {
-        #expect(await eventually { fixture.transport.requests.count >= count })
+        await expect(eventually { fixture.transport.requests.count >= count })
         return fixture.texts
     }
 
@@ -31,14 +31,14 @@ struct OutboxOptionsTests {
         let id = try outbox.add(OutboxMessage(text: "later"), options: OutboxOptions(notBefore: date))
         try outbox.add(OutboxMessage(text: "now"))
         let left = try await outbox.drain(deadline: 60)
-        #expect(left.map(\.id) == [id] && left.map(\.nextTry) == [date] && fixture.texts == ["now"])
-        #expect(left.allSatisfy { $0.attemptCount == 0 && $0.error == nil })
+        expect(left.map(\.id) == [id] && left.map(\.nextTry) == [date] && fixture.texts == ["now"])
+        expect(left.allSatisfy { $0.attemptCount == 0 && $0.error == nil })
         try outbox.start()
         await advance(by: 99)
         for _ in 1...3 { await fixture.look() }
-        #expect(await sent(2) == ["now", "later"])
-        #expect(fixture.clock.date >= date)
-        #expect(await eventually { fixture.count("entries") == 0 })
+        await expect(sent(2), equals: ["now", "later"])
+        expect(fixture.clock.date >= date)
+        await expect(eventually { fixture.count("entries") == 0 })
         try await outbox.drain(deadline: 0)
     }
 
@@ -53,10 +53,10 @@ struct OutboxOptionsTests {
             options: OutboxOptions(notBefore: fixture.clock.date + 60)
         )
         try await outbox.drain(deadline: 60)
-        #expect(fixture.texts.isEmpty)
+        expect(fixture.texts.isEmpty)
         try outbox.start()
         await advance(by: 101)
-        #expect(await sent(2) == ["first", "second"])
+        await expect(sent(2), equals: ["first", "second"])
         try await outbox.drain(deadline: 60)
     }
 
@@ -67,10 +67,10 @@ struct OutboxOptionsTests {
             OutboxOptions.nextPeriod(after: begin, 100, sentAt: Date(timeIntervalSince1970: sentAt))
                 .timeIntervalSince1970
         }
-        #expect(next(1_000) == 1_100 && next(1_099) == 1_100 && next(1_100) == 1_200 && next(1_350) == 1_400)
-        #expect(next(500) == 1_100, "the clock was set back")
-        #expect(OutboxOptions(period: 100, flex: 30).due(begin).timeIntervalSince1970 == 1_070)
-        #expect(OutboxOptions(period: 100).due(begin) == begin && OutboxOptions().due(begin) == begin)
+        expect(next(1_000) == 1_100 && next(1_099) == 1_100 && next(1_100) == 1_200 && next(1_350) == 1_400)
+        expect(next(500), equals: 1_100, "the clock was set back")
+        expect(OutboxOptions(period: 100, flex: 30).due(begin).timeIntervalSince1970, equals: 1_070)
+        expect(OutboxOptions(period: 100).due(begin) == begin && OutboxOptions().due(begin) == begin)
     }
 
     @Test("BEY-19: periodic work is sent once in each period, each time under another key, and by the next process")
@@ -83,19 +83,19 @@ struct OutboxOptionsTests {
             // As at each launch.
             let id = try outbox.add(OutboxMessage(text: "another"), options: options)
             let left = try await outbox.drain(deadline: 60)
-            #expect(left.map(\.id) == [id] && left.map(\.options.tags) == [["background"]])
-            #expect(left.first?.nextTry == start + Double(round - 1) * 100 + 60)
-            #expect(fixture.transport.requests.count == round - 1 && (id == first) == (round == 1))
+            expect(left.map(\.id) == [id] && left.map(\.options.tags) == [["background"]])
+            expect(left.first?.nextTry, equals: start + Double(round - 1) * 100 + 60)
+            expect(fixture.transport.requests.count == round - 1 && (id == first) == (round == 1))
             try outbox.start()
             await advance(by: round == 1 ? 61 : 100)
-            #expect(await sent(round).allSatisfy { $0 == "sync" })
+            await expect(sent(round).allSatisfy { $0 == "sync" })
             try await outbox.drain(deadline: 60)
         }
-        #expect(Set(fixture.keys).count == 4 && fixture.keys.first == first.uuidString)
+        expect(Set(fixture.keys).count == 4 && fixture.keys.first == first.uuidString)
         let outbox = try fixture.outbox()
         try outbox.remove(outbox.entries(tag: "background").map(\.id))
-        #expect(fixture.count("entries") == 0 && fixture.count("dead") == 0)
-        #expect(fixture.count("unique") == 0 && fixture.count("tries") == 0)
+        expect(fixture.count("entries") == 0 && fixture.count("dead") == 0)
+        expect(fixture.count("unique") == 0 && fixture.count("tries") == 0)
     }
 
     @Test(
@@ -106,18 +106,18 @@ struct OutboxOptionsTests {
         let outbox = try fixture.outbox()
         let options = OutboxOptions(unique: .keep("sync"), period: 100)
         let id = try outbox.add(OutboxMessage(text: "a"), options: options)
-        #expect(try await outbox.drain(deadline: 60).isEmpty)
-        #expect(try outbox.deadLetters.map(\.id) == [id])
+        try await expect(outbox.drain(deadline: 60).isEmpty)
+        try expect(outbox.deadLetters.map(\.id), equals: [id])
         fixture.answers(204)
         try outbox.retry(id)
-        #expect(try outbox.add(OutboxMessage(text: "b"), options: options) == id)
+        try expect(outbox.add(OutboxMessage(text: "b"), options: options), equals: id)
         let next = try #require(try await outbox.drain(deadline: 60).first)
-        #expect(next.id != id && next.nextTry == fixture.clock.date + 100)
+        expect(next.id != id && next.nextTry == fixture.clock.date + 100)
         let other = OutboxOptions(unique: .replace("sync"), period: 1_000)
         let replacing = try outbox.add(OutboxMessage(text: "c"), options: other)
-        #expect(try outbox.entries.map(\.id) == [replacing])
-        #expect(try await outbox.drain(deadline: 60).map(\.options.period) == [1_000])
-        #expect(fixture.texts == ["a", "a", "c"])
+        try expect(outbox.entries.map(\.id), equals: [replacing])
+        try await expect(outbox.drain(deadline: 60).map(\.options.period), equals: [1_000])
+        expect(fixture.texts, equals: ["a", "a", "c"])
     }
 
     @Test("BEY-19: a period whose next one was added before a kill is not added twice, and keeps its files")
@@ -135,11 +135,11 @@ struct OutboxOptionsTests {
         try FileManager.default.copyItem(at: folder.appendingPathComponent(name), to: copy)
         let next = try await outbox.drain(deadline: 60)
         try FileManager.default.moveItem(at: copy, to: folder.appendingPathComponent(name))
-        #expect(try await fixture.outbox().drain(deadline: 60).map(\.id) == next.map(\.id))
-        #expect(fixture.keys == [id.uuidString, id.uuidString])
+        try await expect(fixture.outbox().drain(deadline: 60).map(\.id), equals: next.map(\.id))
+        expect(fixture.keys, equals: [id.uuidString, id.uuidString])
         fixture.clock.advance(by: 100)
-        #expect(try await fixture.outbox().drain(deadline: 60).map(\.id) != next.map(\.id))
-        #expect(fixture.transport.requests.map(\.body) == Array(repeating: Data("pixels".utf8), count: 3))
+        try await expect(fixture.outbox().drain(deadline: 60).map(\.id) != next.map(\.id))
+        expect(fixture.transport.requests.map(\.body), equals: Array(repeating: Data("pixels".utf8), count: 3))
     }
 
     @Test("BEY-19: a dead letter whose row was begun again is sent once more, and begins no second row")
@@ -151,9 +151,9 @@ struct OutboxOptionsTests {
         try await outbox.drain(deadline: 60)
         let new = try outbox.add(OutboxMessage(text: "new"), options: options)
         try outbox.retry(dead)
-        #expect(new != dead && fixture.count("entries") == 2)
-        #expect(try await outbox.drain(deadline: 60).count == 1)
-        #expect(fixture.texts.sorted() == ["new", "old", "old"])
+        expect(new != dead && fixture.count("entries") == 2)
+        try await expect(outbox.drain(deadline: 60).count, equals: 1)
+        expect(fixture.texts.sorted(), equals: ["new", "old", "old"])
     }
 
     @Test("BEY-19: a drain beside the process that delivers does not wait for what has its time")
@@ -161,8 +161,8 @@ struct OutboxOptionsTests {
         let (outbox, other) = (try fixture.outbox(), try fixture.outbox())
         try outbox.start()
         let id = try outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(notBefore: fixture.clock.date + 100))
-        #expect(try await other.drain(deadline: 60).map(\.id) == [id])
-        #expect(fixture.clock.now == 0)
+        try await expect(other.drain(deadline: 60).map(\.id), equals: [id])
+        expect(fixture.clock.now, equals: 0)
         try await outbox.drain(deadline: 0)
     }
 
@@ -175,21 +175,21 @@ struct OutboxOptionsTests {
             try outbox.add(OutboxMessage(text: text), options: OutboxOptions(unique: unique))
         }
         let first = try add("1", .keep("a"), to: outbox)
-        #expect(try add("2", .keep("a"), to: other) == first)
-        #expect(try add("3", .keep("b"), to: other) != first)
-        #expect(try add("4", .keep(""), to: outbox) != first)
+        try expect(add("2", .keep("a"), to: other), equals: first)
+        try expect(add("3", .keep("b"), to: other) != first)
+        try expect(add("4", .keep(""), to: outbox) != first)
         let replacing = try add("5", .replace("a"), to: other)
-        #expect(try !outbox.entries.map(\.id).contains(first))
-        #expect(try add("6", .append("a"), to: outbox) != replacing)
+        try expect(!outbox.entries.map(\.id).contains(first))
+        try expect(add("6", .append("a"), to: outbox) != replacing)
         let last = try add("7", .append("a"), to: other)
-        #expect(try outbox.entries.map(\.options.unique?.name) == ["b", "", "a", "a", "a"])
-        #expect(try await outbox.drain(deadline: 60).isEmpty)
-        #expect(
+        try expect(outbox.entries.map(\.options.unique?.name), equals: ["b", "", "a", "a", "a"])
+        try await expect(outbox.drain(deadline: 60).isEmpty)
+        expect(
             fixture.texts.filter { Int($0) ?? 0 > 4 } == ["5", "6", "7"]
                 && Set(fixture.texts) == ["3", "4", "5", "6", "7"]
         )
         // All have left.
-        #expect(try add("8", .keep("a"), to: outbox) != last)
+        try expect(add("8", .keep("a"), to: outbox) != last)
     }
 
     @Test("BEY-19: many that want to be the only one at once, in several outboxes, are one")
@@ -204,7 +204,7 @@ struct OutboxOptionsTests {
             }
             return try await group.reduce(into: Set<UUID>()) { $0.insert($1) }
         }
-        #expect(ids.count == 1 && fixture.count("entries") == 1)
+        expect(ids.count == 1 && fixture.count("entries") == 1)
     }
 
     @Test("BEY-19: where the name cannot be kept, there is no entry", arguments: 0..<12)
@@ -217,12 +217,12 @@ struct OutboxOptionsTests {
         do throws(NetworkError) {
             ids = [try outbox.add(OutboxMessage(text: "new"), options: options)]
         } catch {
-            #expect(error.code == .cannotWriteFile)
+            expect(error.code, equals: .cannotWriteFile)
         }
         fixture.files.fail(0..<0)
-        #expect(try outbox.entries.map(\.id) == ids)
+        try expect(outbox.entries.map(\.id), equals: ids)
         try await outbox.drain(deadline: 60)
-        #expect(fixture.keys == ids.map(\.uuidString))
+        expect(fixture.keys, equals: ids.map(\.uuidString))
     }
 
     @Test("BEY-19: a replaced entry that is being sent is cancelled")
@@ -233,11 +233,11 @@ struct OutboxOptionsTests {
         let options = OutboxOptions(unique: .replace("a"))
         try outbox.add(OutboxMessage(text: "old"), options: options)
         try outbox.start()
-        #expect(await sent(1) == ["old"])
+        await expect(sent(1), equals: ["old"])
         gate.exchange(false)
         try outbox.add(OutboxMessage(text: "new"), options: options)
-        #expect(await eventually { fixture.count("entries") == 0 })
-        #expect(fixture.texts == ["old", "new"] && fixture.count("dead") == 0)
+        await expect(eventually { fixture.count("entries") == 0 })
+        expect(fixture.texts == ["old", "new"] && fixture.count("dead") == 0)
         try await outbox.drain(deadline: 0)
     }
 
@@ -248,10 +248,8 @@ struct OutboxOptionsTests {
         let events = outbox.events(tag: "one")
         let one = try outbox.add(OutboxMessage(text: "1"), options: OutboxOptions(tags: ["one"]))
         let two = try outbox.add(OutboxMessage(text: "2"), options: OutboxOptions(tags: ["two"]))
-        #expect(
-            try outbox.entries(tag: "all").map(\.id) == [one, two] && outbox.entries(tag: "one").map(\.id) == [one]
-        )
-        #expect(try outbox.entries(tag: "none").isEmpty)
+        try expect(outbox.entries(tag: "all").map(\.id) == [one, two] && outbox.entries(tag: "one").map(\.id) == [one])
+        try expect(outbox.entries(tag: "none").isEmpty)
         // Another outbox reads the tags from the disk.
         let other = try fixture.outbox()
         let otherEvents = other.events(tag: "one")
@@ -268,8 +266,8 @@ struct OutboxOptionsTests {
             }
             return texts
         }
-        #expect(await texts(events, 3) == ["added 1", "added 3", "removed 3"])
-        #expect(await texts(otherEvents, 2) == ["sending 1", "delivered 1"])
+        await expect(texts(events, 3), equals: ["added 1", "added 3", "removed 3"])
+        await expect(texts(otherEvents, 2), equals: ["sending 1", "delivered 1"])
     }
 
     // MARK: - Failures
@@ -286,26 +284,26 @@ struct OutboxOptionsTests {
         try await outbox.drain(deadline: 0)
         let next = try fixture.outbox()
         var entry = try #require(next.entries.first)
-        #expect(entry.attemptCount == 1 && entry.error?.statusCode == 503 && entry.addedAt == added)
-        #expect(entry.nextTry == added + 10)
+        expect(entry.attemptCount == 1 && entry.error?.statusCode == 503 && entry.addedAt == added)
+        expect(entry.nextTry, equals: added + 10)
         try next.start()
         // It has judged when the entry is due, which may not have begun to wait.
-        #expect(await eventually { next.state.withLock { $0.details[id]?.attemptCount } == 1 })
+        await expect(eventually { next.state.withLock { $0.details[id]?.attemptCount } == 1 })
         for _ in 1...3 { await fixture.look() }
-        #expect(fixture.transport.requests.count == 1)
+        expect(fixture.transport.requests.count, equals: 1)
         let nextEvents = next.events
         await advance(by: 7)
         for await case .failed in nextEvents { break }
-        #expect(fixture.transport.requests.count == 2)
+        expect(fixture.transport.requests.count, equals: 2)
         entry = try #require(next.entries.first)
-        #expect(entry.attemptCount == 2 && entry.nextTry == fixture.clock.date + 15)
+        expect(entry.attemptCount == 2 && entry.nextTry == fixture.clock.date + 15)
         try await next.drain(deadline: 0)
         // Retried, it does not wait.
         fixture.answers(204)
         let last = try fixture.outbox()
         try last.retry(id)
-        #expect(try await last.drain(deadline: 60).isEmpty)
-        #expect(fixture.count("tries") == 0)
+        try await expect(last.drain(deadline: 60).isEmpty)
+        expect(fixture.count("tries"), equals: 0)
     }
 
     @Test("BEY-19: a next try by a clock that was a day ahead is waited for no longer than its delay")
@@ -323,8 +321,8 @@ struct OutboxOptionsTests {
         let next = try fixture.outbox { $0.clock = right }
         try next.start()
         // At most 60,000 looks, a second each: less than the day.
-        #expect(
-            await eventually {
+        await expect(
+            eventually {
                 right.advance(by: 1)
                 return transport.requests.count == 2
             }
@@ -342,22 +340,22 @@ struct OutboxOptionsTests {
             try outbox.retry(id)
             try outbox.start()
             for await case .failed in events { break }
-            #expect(try outbox.entries.map(\.attemptCount) == [number])
+            try expect(outbox.entries.map(\.attemptCount), equals: [number])
             try await outbox.drain(deadline: 0)
         }
         let outbox = try fixture.outbox()
         try outbox.retry(id)
-        #expect(try await outbox.drain(deadline: 60).isEmpty)
+        try await expect(outbox.drain(deadline: 60).isEmpty)
         let letter = try #require(outbox.deadLetters.first)
-        #expect(letter.id == id && letter.error?.statusCode == 503 && fixture.keys.count == 3)
+        expect(letter.id == id && letter.error?.statusCode == 503 && fixture.keys.count == 3)
         fixture.answers(503, 204)
         try outbox.retry(id)
         let events = outbox.events
         try outbox.start()
         for await case .failed in events { break }
         try outbox.retry(id)
-        #expect(await eventually { fixture.count("entries") == 0 })
-        #expect(fixture.count("dead") == 0 && fixture.keys.count == 5)
+        await expect(eventually { fixture.count("entries") == 0 })
+        expect(fixture.count("dead") == 0 && fixture.keys.count == 5)
         try await outbox.drain(deadline: 0)
     }
 
@@ -372,11 +370,11 @@ struct OutboxOptionsTests {
         for text in ["1", "2"] { try outbox.add(OutboxMessage(text: text), lane: "a") }
         try outbox.start()
         for await case .failed in events { break }
-        #expect(fixture.texts == ["bad"])
+        expect(fixture.texts, equals: ["bad"])
         try outbox.retry(bad)
-        #expect(await sent(4) == ["bad", "bad", "1", "2"])
-        #expect(await eventually { fixture.count("entries") == 1 })
-        #expect(try outbox.entries.map(\.id) == [bad])
+        await expect(sent(4), equals: ["bad", "bad", "1", "2"])
+        await expect(eventually { fixture.count("entries") == 1 })
+        try expect(outbox.entries.map(\.id), equals: [bad])
         try await outbox.drain(deadline: 0)
     }
 
@@ -393,14 +391,14 @@ struct OutboxOptionsTests {
         let options = OutboxOptions(conditions: [condition])
         try outbox.add(OutboxMessage(text: "waits"), options: options)
         if number > 0 { try outbox.add(OutboxMessage(text: "goes")) }
-        #expect(try await outbox.drain(deadline: 60).count == 1)
-        #expect(fixture.texts == (number > 0 ? ["goes"] : []))
+        try await expect(outbox.drain(deadline: 60).count, equals: 1)
+        expect(fixture.texts, equals: (number > 0 ? ["goes"] : []))
         try outbox.start()
         for _ in 1...3 { await fixture.look() }
-        #expect(fixture.texts.count == (number > 0 ? 1 : 0))
+        expect(fixture.texts.count, equals: (number > 0 ? 1 : 0))
         (network.status, network.isExpensive, network.isConstrained) = (.reachable, false, false)
-        #expect(await eventually { fixture.count("entries") == 0 })
-        #expect(fixture.texts.last == "waits")
+        await expect(eventually { fixture.count("entries") == 0 })
+        expect(fixture.texts.last, equals: "waits")
         try await outbox.drain(deadline: 0)
     }
 
@@ -410,7 +408,7 @@ struct OutboxOptionsTests {
         let outbox = try fixture.outbox()
         outbox.hear(network)
         network.status = .reachable
-        #expect(await eventually { outbox.state.withLock { $0.networkHasChanged } })
+        await expect(eventually { outbox.state.withLock { $0.networkHasChanged } })
     }
 
     // MARK: - Items
@@ -437,7 +435,7 @@ struct OutboxOptionsTests {
                 name: "upload",
                 delivered: { _, item in
                     let names = try? FileManager.default.contentsOfDirectory(atPath: entries)
-                    #expect(names?.isEmpty == false)
+                    expect(names?.isEmpty, equals: false)
                     handed.withLock { $0.append(item.number) }
                     return Data("\(item.number)".utf8)
                 }
@@ -461,16 +459,16 @@ struct OutboxOptionsTests {
             after: [plain, upload],
             options: OutboxOptions(notBefore: date)
         )
-        #expect(try await outbox.drain(deadline: 60).map(\.id) == [share])
-        #expect(handed.withLock { $0 } == [7] && fixture.count("outputs") == 1)
+        try await expect(outbox.drain(deadline: 60).map(\.id), equals: [share])
+        expect(handed.withLock { $0 } == [7] && fixture.count("outputs") == 1)
         // Also for one that is added when the upload has left.
         try outbox.add(OutboxMessage(text: "late"), after: [upload])
-        #expect(try await outbox.drain(deadline: 60).count == 1)
+        try await expect(outbox.drain(deadline: 60).count, equals: 1)
         fixture.clock.advance(by: 10)
         let other = try open()
-        #expect(try (other.request(of: #require(other.entries.first)) as? OutboxMessage)?.text == "shares")
-        #expect(try await other.drain(deadline: 60).isEmpty)
-        #expect(fixture.texts == ["plain", "late 7", "shares nothing and 7"] && fixture.count("outputs") == 1)
+        try expect((other.request(of: #require(other.entries.first)) as? OutboxMessage)?.text, equals: "shares")
+        try await expect(other.drain(deadline: 60).isEmpty)
+        expect(fixture.texts == ["plain", "late 7", "shares nothing and 7"] && fixture.count("outputs") == 1)
         // Its own is kept for a day.
         let output = fixture.directory.appendingPathComponent("outputs/\(upload)")
         let old = [FileAttributeKey.modificationDate: Date() - 90_000]
@@ -478,10 +476,10 @@ struct OutboxOptionsTests {
         let later = OutboxOptions(notBefore: fixture.clock.date + 10)
         let last = try open().add(OutboxMessage(text: "last"), after: [upload], options: later)
         try await open().drain(deadline: 60)
-        #expect(fixture.count("outputs") == 1, "one that waits wants it")
+        expect(fixture.count("outputs"), equals: 1, "one that waits wants it")
         try open().remove(last)
         try await open().drain(deadline: 60)
-        #expect(fixture.count("outputs") == 0)
+        expect(fixture.count("outputs"), equals: 0)
     }
 
     @Test("BEY-19: a dead letter has the words of the error that prepare threw; one that was sent, its attempts")
@@ -502,8 +500,8 @@ struct OutboxOptionsTests {
         try outbox.add(OutboxMessage(text: "sent"))
         try await outbox.drain(deadline: 60)
         let errors = try fixture.outbox().deadLetters.map(\.error)
-        #expect(errors.map { $0?.code } == [.invalidRequest, .unacceptableStatus])
-        #expect(errors.first??.message == "no picture" && errors.map { $0?.attempts } == [0, 1])
+        expect(errors.map { $0?.code }, equals: [.invalidRequest, .unacceptableStatus])
+        expect(errors.first??.message == "no picture" && errors.map { $0?.attempts } == [0, 1])
     }
 
     @Test("BEY-19: a later period has no inputs")
@@ -523,8 +521,8 @@ struct OutboxOptionsTests {
         try outbox.add(OutboxMessage(text: "sync"), after: [first], options: options)
         try await outbox.drain(deadline: 60)
         fixture.clock.advance(by: 100)
-        #expect(try await outbox.drain(deadline: 60).count == 1)
-        #expect(fixture.texts == ["first", "sync", "sync"] && outputs.withLock { $0 } == [1])
+        try await expect(outbox.drain(deadline: 60).count, equals: 1)
+        expect(fixture.texts == ["first", "sync", "sync"] && outputs.withLock { $0 } == [1])
     }
 
     // MARK: - Many, and bad input
@@ -536,28 +534,28 @@ struct OutboxOptionsTests {
         let ids = try (0..<6).map { try outbox.add(OutboxMessage(text: "\($0)")) }
         let dependent = try outbox.add(OutboxMessage(text: "after"), after: [ids[0], ids[5]])
         try await outbox.drain(deadline: 60)
-        #expect(try Set(outbox.deadLetters.map(\.id)) == Set(ids + [dependent]))
+        try expect(Set(outbox.deadLetters.map(\.id)), equals: Set(ids + [dependent]))
         try outbox.remove(ids[1...2])
         try outbox.retry(ids)
-        #expect(try outbox.entries.map(\.id) == [ids[0], ids[3], ids[4], ids[5], dependent])
+        try expect(outbox.entries.map(\.id), equals: [ids[0], ids[3], ids[4], ids[5], dependent])
         try outbox.remove([ids[3], ids[4], UUID()])
         try outbox.remove([UUID]())
         fixture.answers(204)
-        #expect(try await outbox.drain(deadline: 60).isEmpty && fixture.count("dead") == 0)
-        #expect(fixture.texts.last == "after")
+        try await expect(outbox.drain(deadline: 60).isEmpty && fixture.count("dead") == 0)
+        expect(fixture.texts.last, equals: "after")
     }
 
     @Test("BEY-19: in the background an entry is added as well, and by a cancelled task not")
     func background() async throws {
         let outbox = try fixture.outbox()
         let id = try await outbox.addInBackground(OutboxMessage(text: "a"), lane: "l", priority: .high)
-        #expect(try outbox.entries.map { [$0.lane] } == [["l"]] && outbox.entries.map(\.id) == [id])
+        try expect(outbox.entries.map { [$0.lane] } == [["l"]] && outbox.entries.map(\.id) == [id])
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             return try await outbox.addInBackground(OutboxMessage(text: "b"))
         }
         let error = await #expect(throws: NetworkError.self) { try await task.value }
-        #expect(error?.code == .cancelled && fixture.count("entries") == 1)
+        expect(error?.code == .cancelled && fixture.count("entries") == 1)
     }
 
     @Test(
@@ -575,8 +573,8 @@ struct OutboxOptionsTests {
     func badOptions(_ options: OutboxOptions, _ word: String) throws {
         let outbox = try fixture.outbox()
         let error = #expect(throws: NetworkError.self) { try outbox.add(OutboxMessage(text: "a"), options: options) }
-        #expect(error?.code == .invalidRequest && error?.message?.contains(word) == true, "\(error?.message ?? "")")
-        #expect(fixture.count("entries") == 0)
+        expect(error?.code == .invalidRequest && error?.message?.contains(word) == true, "\(error?.message ?? "")")
+        expect(fixture.count("entries"), equals: 0)
     }
 
     @Test("BEY-19: a date that is none is refused")
@@ -588,7 +586,7 @@ struct OutboxOptionsTests {
             let error = #expect(throws: NetworkError.self) {
                 try outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(notBefore: date))
             }
-            #expect(error?.code == .invalidRequest)
+            expect(error?.code, equals: .invalidRequest)
         }
     }
 
@@ -599,13 +597,13 @@ struct OutboxOptionsTests {
         let error = #expect(throws: NetworkError.self) {
             try outbox.add(OutboxMessage(text: "a"), lane: "a", options: options)
         }
-        #expect(error?.message?.contains("lane") == true)
+        expect(error?.message?.contains("lane"), equals: true)
     }
 
     @Test("BEY-19: names of files of the version before mean one lane, in order")
     func oldNames() {
         let text = "0000000000000001.00000000-0000-0000-0000-000000000001.2d.message."
         let name = OutboxName(text)
-        #expect(name?.lane == "" && name?.hasDependencies == true && name?.hasOptions == false && name?.text == text)
+        expect(name?.lane == "" && name?.hasDependencies == true && name?.hasOptions == false && name?.text == text)
     }
 }

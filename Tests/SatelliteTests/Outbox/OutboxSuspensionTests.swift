@@ -42,22 +42,22 @@ struct OutboxSuspensionTests {
         let (fixture, activities) = (OutboxFixture(), Activities())
         let outbox = try fixture.outbox(activity: activities.activity)
         try outbox.start()
-        #expect(await eventually { activities.areOver })
-        #expect(try isFree(fixture))
+        await expect(eventually { activities.areOver })
+        try expect(isFree(fixture))
         for text in ["a", "b"] {
             let begun = activities.begun
             let id = try outbox.add(OutboxMessage(text: text))
-            #expect(await eventually { fixture.count("entries") == 0 })
-            #expect(await eventually { activities.begun > begun && activities.areOver })
-            #expect(try isFree(fixture) && fixture.keys.last == id.uuidString)
+            await expect(eventually { fixture.count("entries") == 0 })
+            await expect(eventually { activities.begun > begun && activities.areOver })
+            try expect(isFree(fixture) && fixture.keys.last == id.uuidString)
         }
         // Nothing changes any more, but that the last removal is seen.
         for _ in 1...3 { await fixture.look() }
-        #expect(await eventually { activities.areOver })
+        await expect(eventually { activities.areOver })
         let begun = activities.begun
         for _ in 1...9 { await fixture.look() }
-        #expect(activities.begun == begun && activities.areOver)
-        #expect(try await outbox.drain(deadline: 60).isEmpty)
+        expect(activities.begun == begun && activities.areOver)
+        try await expect(outbox.drain(deadline: 60).isEmpty)
     }
 
     @Test("BEY-13: when the activity expires, what is under way is cancelled, the lock is free, and it goes on later")
@@ -68,17 +68,17 @@ struct OutboxSuspensionTests {
         let outbox = try fixture.outbox(activity: activities.activity)
         let id = try outbox.add(OutboxMessage(text: "a"))
         try outbox.start()
-        #expect(await eventually { fixture.transport.requests.count == 1 })
-        #expect(try !isFree(fixture) && !activities.areOver)
+        await expect(eventually { fixture.transport.requests.count == 1 })
+        try expect(!isFree(fixture) && !activities.areOver)
         activities.expire()
-        #expect(await eventually { activities.areOver })
-        #expect(try isFree(fixture))
+        await expect(eventually { activities.areOver })
+        try expect(isFree(fixture))
         let left = try outbox.entries
-        #expect(left.map(\.id) == [id] && left.allSatisfy { !$0.isSending && $0.error == nil })
+        expect(left.map(\.id) == [id] && left.allSatisfy { !$0.isSending && $0.error == nil })
         gate.exchange(false)
         await fixture.look()
-        #expect(await eventually { fixture.count("entries") == 0 && activities.areOver })
-        #expect(fixture.keys == [id.uuidString, id.uuidString])
+        await expect(eventually { fixture.count("entries") == 0 && activities.areOver })
+        expect(fixture.keys, equals: [id.uuidString, id.uuidString])
         try await outbox.drain(deadline: 0)
     }
 }

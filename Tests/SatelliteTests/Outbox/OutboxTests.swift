@@ -15,13 +15,13 @@ struct OutboxTests {
         let fixture = OutboxFixture()
         let outbox = try fixture.outbox()
         let ids = try ["a", "b", "c"].map { try outbox.add(OutboxMessage(text: $0), lane: "a") }
-        #expect(try outbox.entries.map(\.id) == ids)
+        try expect(outbox.entries.map(\.id), equals: ids)
         try outbox.start()
-        #expect(await eventually { fixture.transport.requests.count == 3 && fixture.count("entries") == 0 })
-        #expect(fixture.texts == ["a", "b", "c"])
-        #expect(fixture.keys == ids.map(\.uuidString))
-        #expect(try await outbox.drain(deadline: 0).isEmpty)
-        #expect(fixture.count("tmp") == 0 && fixture.count("errors") == 0)
+        await expect(eventually { fixture.transport.requests.count == 3 && fixture.count("entries") == 0 })
+        expect(fixture.texts, equals: ["a", "b", "c"])
+        expect(fixture.keys, equals: ids.map(\.uuidString))
+        try await expect(outbox.drain(deadline: 0).isEmpty)
+        expect(fixture.count("tmp") == 0 && fixture.count("errors") == 0)
     }
 
     @Test("BEY-13: entries that were there before are delivered by the next outbox, with the same key")
@@ -30,8 +30,8 @@ struct OutboxTests {
         let id = try fixture.outbox().add(OutboxMessage(text: "a"))
         let outbox = try fixture.outbox()
         try outbox.start()
-        #expect(await eventually { fixture.count("entries") == 0 })
-        #expect(fixture.keys == [id.uuidString])
+        await expect(eventually { fixture.count("entries") == 0 })
+        expect(fixture.keys, equals: [id.uuidString])
         try await outbox.drain(deadline: 0)
     }
 
@@ -56,7 +56,7 @@ struct OutboxTests {
         let other = try outbox.add(OutboxMessage(text: "b1"), lane: "b")
         try outbox.start()
         // The other lane does not wait for a clock that stands still.
-        #expect(await eventually { sent.withLock { $0.contains { $0.text == "b1" } } })
+        await expect(eventually { sent.withLock { $0.contains { $0.text == "b1" } } })
         let time = Task {
             // Also after a wait without end: the outbox looks on a thread that it may get late.
             while !Task.isCancelled {
@@ -73,12 +73,12 @@ struct OutboxTests {
         }
         time.cancel()
         // The jitter is 1, the greatest.
-        #expect(delays == [2, 4, 8])
-        #expect(delivered == [other, first, second])
+        expect(delays, equals: [2, 4, 8])
+        expect(delivered, equals: [other, first, second])
         let lane = sent.withLock { $0.filter { $0.text != "b1" } }
-        #expect(lane.map(\.text) == ["a1", "a1", "a1", "a1", "a2"])
-        #expect(lane.map(\.key) == Array(repeating: first.uuidString, count: 4) + [second.uuidString])
-        for (index, delay) in delays.enumerated() { #expect(lane[index + 1].time - lane[index].time >= delay) }
+        expect(lane.map(\.text), equals: ["a1", "a1", "a1", "a1", "a2"])
+        expect(lane.map(\.key), equals: Array(repeating: first.uuidString, count: 4) + [second.uuidString])
+        for (index, delay) in delays.enumerated() { expect(lane[index + 1].time - lane[index].time >= delay) }
         try await outbox.drain(deadline: 0)
     }
 
@@ -91,20 +91,20 @@ struct OutboxTests {
         let outbox = try fixture.outbox()
         let ids = try ["a", "b"].map { try outbox.add(OutboxMessage(text: $0), lane: $0) }
         try outbox.start()
-        #expect(await eventually { fixture.count("dead") == 2 })
-        #expect(try outbox.deadLetters.map(\.id) == ids)
-        #expect(
-            try outbox.deadLetters.allSatisfy { $0.error?.statusCode == 422 && $0.error?.code == .unacceptableStatus }
+        await expect(eventually { fixture.count("dead") == 2 })
+        try expect(outbox.deadLetters.map(\.id), equals: ids)
+        try expect(
+            outbox.deadLetters.allSatisfy { $0.error?.statusCode == 422 && $0.error?.code == .unacceptableStatus }
         )
-        #expect(try outbox.entries.isEmpty)
+        try expect(outbox.entries.isEmpty)
         fixture.answers(204)
         try outbox.remove(ids[1])
         try outbox.retry(ids[0])
-        #expect(await eventually { fixture.count("dead") == 0 && fixture.count("entries") == 0 })
-        #expect(await eventually { fixture.texts.count == 3 })
-        #expect(fixture.texts.last == "a")
+        await expect(eventually { fixture.count("dead") == 0 && fixture.count("entries") == 0 })
+        await expect(eventually { fixture.texts.count == 3 })
+        expect(fixture.texts.last, equals: "a")
         try await outbox.drain(deadline: 0)
-        #expect(fixture.count("errors") == 0)
+        expect(fixture.count("errors"), equals: 0)
     }
 
     @Test("BEY-13: unknown types and damaged files are dead letters, and the rest goes on")
@@ -127,9 +127,9 @@ struct OutboxTests {
         }
         let outbox = try fixture.outbox()
         try outbox.start()
-        #expect(await eventually { fixture.count("dead") == 2 && fixture.count("entries") == 0 })
-        #expect(fixture.texts == ["whole"])
-        #expect(Set(try outbox.deadLetters.compactMap(\.error?.code)) == [.invalidRequest, .cannotParseResponse])
+        await expect(eventually { fixture.count("dead") == 2 && fixture.count("entries") == 0 })
+        expect(fixture.texts, equals: ["whole"])
+        expect(Set(try outbox.deadLetters.compactMap(\.error?.code)), equals: [.invalidRequest, .cannotParseResponse])
         try await outbox.drain(deadline: 0)
     }
 
@@ -142,19 +142,20 @@ struct OutboxTests {
         let next = try outbox.add(OutboxMessage(text: "next"), lane: "b", after: [root])
         let last = try outbox.add(OutboxMessage(text: "last"), lane: "c", after: [next])
         try outbox.start()
-        #expect(await eventually { fixture.count("dead") == 3 })
-        #expect(fixture.texts == ["root"])
-        #expect(
-            try outbox.deadLetters.map { $0.error?.code } == [
+        await expect(eventually { fixture.count("dead") == 3 })
+        expect(fixture.texts, equals: ["root"])
+        try expect(
+            outbox.deadLetters.map { $0.error?.code },
+            equals: [
                 .unacceptableStatus, .dependencyFailed, .dependencyFailed,
             ]
         )
         let error = #expect(throws: NetworkError.self) { try outbox.add(OutboxMessage(text: "x"), after: [last]) }
-        #expect(error?.code == .refused)
+        expect(error?.code, equals: .refused)
         fixture.answers(204)
         try outbox.retry(root)
-        #expect(await eventually { fixture.count("dead") == 0 && fixture.count("entries") == 0 })
-        #expect(fixture.texts == ["root", "root", "next", "last"])
+        await expect(eventually { fixture.count("dead") == 0 && fixture.count("entries") == 0 })
+        expect(fixture.texts, equals: ["root", "root", "next", "last"])
         try await outbox.drain(deadline: 0)
     }
 
@@ -169,15 +170,15 @@ struct OutboxTests {
             return message
         }
         let error = #expect(throws: NetworkError.self) { try outbox.add(OutboxMessage(text: "b")) }
-        #expect(error?.code == .refused)
+        expect(error?.code, equals: .refused)
         try outbox.start()
-        #expect(await eventually { fixture.texts == ["a of version 1"] && fixture.count("entries") == 0 })
+        await expect(eventually { fixture.texts == ["a of version 1"] && fixture.count("entries") == 0 })
         try await outbox.drain(deadline: 0)
         try outbox.add(OutboxMessage(text: "old"))
         fixture.clock.advance(by: 61)
         try outbox.start()
-        #expect(await eventually { fixture.count("dead") == 1 })
-        #expect(try outbox.deadLetters.first?.error?.code == .timedOut)
+        await expect(eventually { fixture.count("dead") == 1 })
+        try expect(outbox.deadLetters.first?.error?.code, equals: .timedOut)
         try await outbox.drain(deadline: 0)
     }
 
@@ -192,13 +193,13 @@ struct OutboxTests {
         try outbox.add(OutboxPhoto(file: photo, isForm: isForm))
         try FileManager.default.removeItem(at: photo)
         try outbox.start()
-        #expect(await eventually { fixture.transport.requests.count == 1 && fixture.count("entries") == 0 })
+        await expect(eventually { fixture.transport.requests.count == 1 && fixture.count("entries") == 0 })
         let body = fixture.transport.requests.first?.body ?? Data()
-        #expect(String(decoding: body, as: UTF8.self).contains("pixels"))
+        expect(String(decoding: body, as: UTF8.self).contains("pixels"))
         let missing = #expect(throws: NetworkError.self) { try outbox.add(OutboxPhoto(file: photo)) }
-        #expect(missing?.code == .invalidRequest)
+        expect(missing?.code, equals: .invalidRequest)
         try await outbox.drain(deadline: 0)
-        #expect(fixture.count("tmp") == 0)
+        expect(fixture.count("tmp"), equals: 0)
     }
 
     @Test("BEY-13: the directory can be read by the user of the process alone, whatever lies in it")
@@ -221,16 +222,16 @@ struct OutboxTests {
         try outbox.add(OutboxMessage(text: "a"))
         try outbox.add(OutboxPhoto(file: photo))
 
-        for folder in ["", "entries", "dead", "errors", "tmp"] { #expect(try mode(folder) == 0o700, "\(folder)") }
-        #expect(try mode("sequence") == 0o600)
+        for folder in ["", "entries", "dead", "errors", "tmp"] { try expect(mode(folder), equals: 0o700, "\(folder)") }
+        try expect(mode("sequence"), equals: 0o600)
         for folder in ["dead", "errors"] {
             let name = try #require(names(folder).first)
-            #expect(try mode(folder + "/" + name) == 0o600, "\(folder)")
+            try expect(mode(folder + "/" + name), equals: 0o600, "\(folder)")
         }
         let entries = try names("entries").sorted()
-        #expect(entries.count == 2)
-        #expect(try mode("entries/" + entries[0]) == 0o600)
-        #expect(try mode("entries/" + entries[1]) == 0o700 && mode("entries/" + entries[1] + "/record") == 0o600)
+        expect(entries.count, equals: 2)
+        try expect(mode("entries/" + entries[0]), equals: 0o600)
+        try expect(mode("entries/" + entries[1]) == 0o700 && mode("entries/" + entries[1] + "/record") == 0o600)
     }
 
     // MARK: - Processes
@@ -241,7 +242,7 @@ struct OutboxTests {
         let (folder, other) = (try OutboxFolder(fixture.directory), try OutboxFolder(fixture.directory))
         let tmp = fixture.directory.appendingPathComponent("tmp")
         let used = try FileManager.default.contentsOfDirectory(atPath: tmp.path)
-        #expect(used.count == 2)
+        expect(used.count, equals: 2)
         for name in ["left", used[0], used[1]] {
             try CacheFiles().makeDirectory(tmp.path + "/" + name)
             try CacheFiles().create(tmp.path + "/\(name)/a", [Data()], usedAt: Date())
@@ -249,8 +250,8 @@ struct OutboxTests {
         // Of an earlier version.
         for age in [0, 2 * 86_400.0] { try CacheFiles().create(tmp.path + "/\(age)", [Data()], usedAt: Date() - age) }
         folder.sweep()
-        #expect(Set(try FileManager.default.contentsOfDirectory(atPath: tmp.path)) == Set(used + ["0.0"]))
-        #expect(fixture.count("tmp") == 3)
+        expect(Set(try FileManager.default.contentsOfDirectory(atPath: tmp.path)), equals: Set(used + ["0.0"]))
+        expect(fixture.count("tmp"), equals: 3)
         withExtendedLifetime(other) {}
     }
 
@@ -259,26 +260,26 @@ struct OutboxTests {
         let fixture = OutboxFixture()
         let (one, other) = (try fixture.outbox(), try fixture.outbox())
         try one.start()
-        #expect(await eventually { fixture.clock.pendingCount == 1 })
+        await expect(eventually { fixture.clock.pendingCount == 1 })
         try other.start()
-        #expect(await eventually { fixture.clock.pendingCount == 2 })
+        await expect(eventually { fixture.clock.pendingCount == 2 })
         try other.add(OutboxMessage(text: "a"))
         // The one that delivers hears the bell.
-        #expect(
-            await eventually {
+        await expect(
+            eventually {
                 fixture.clock.advance(by: 1)
                 return fixture.count("entries") == 0
             }
         )
         try await one.drain(deadline: 0)
         try one.add(OutboxMessage(text: "b"))
-        #expect(
-            await eventually {
+        await expect(
+            eventually {
                 fixture.clock.advance(by: 1)
                 return fixture.count("entries") == 0
             }
         )
-        #expect(fixture.texts == ["a", "b"])
+        expect(fixture.texts, equals: ["a", "b"])
         try await other.drain(deadline: 0)
     }
 
@@ -288,20 +289,20 @@ struct OutboxTests {
         let fixture = OutboxFixture()
         let (one, other) = (try fixture.outbox(), try fixture.outbox())
         try one.start()
-        #expect(await eventually { (try? OutboxFolder(fixture.directory).lock()) == nil })
+        await expect(eventually { (try? OutboxFolder(fixture.directory).lock()) == nil })
         try other.start()
         // The clock stands still throughout: no look is due.
         try other.add(OutboxMessage(text: "a"))
-        #expect(await eventually { fixture.count("entries") == 0 })
+        await expect(eventually { fixture.count("entries") == 0 })
         try await one.drain(deadline: 0)
         try one.add(OutboxMessage(text: "b"))
-        #expect(await eventually { fixture.count("entries") == 0 })
-        #expect(fixture.texts == ["a", "b"])
+        await expect(eventually { fixture.count("entries") == 0 })
+        expect(fixture.texts, equals: ["a", "b"])
         // Each looks again after two minutes, and no earlier.
         fixture.clock.advance(by: 119)
-        #expect(fixture.clock.pendingCount == 1)
+        expect(fixture.clock.pendingCount, equals: 1)
         try await other.drain(deadline: 0)
-        #expect(fixture.clock.pendingCount == 0)
+        expect(fixture.clock.pendingCount, equals: 0)
     }
 
     @Test("BEY-13: what the system tells of a directory is read to its end, whatever it is")
@@ -315,12 +316,12 @@ struct OutboxTests {
         let (folder, counter) = (
             event(IN_CLOSE_NOWRITE, "entries", padding: 9), event(IN_MODIFY, "changes", padding: 1)
         )
-        #expect(isNews(counter) && isNews(folder + counter) && isNews(folder + event(IN_CLOSE_NOWRITE, "")))
-        #expect(!isNews(folder) && !isNews([]) && !isNews(event(IN_MODIFY, "sequence", padding: 8)))
+        expect(isNews(counter) && isNews(folder + counter) && isNews(folder + event(IN_CLOSE_NOWRITE, "")))
+        expect(!isNews(folder) && !isNews([]) && !isNews(event(IN_MODIFY, "sequence", padding: 8)))
         for count in 0..<counter.count where count != 16 + 7 { _ = isNews(Array(counter.prefix(count))) }
         var odd = folder
         odd.replaceSubrange(12..<16, with: [255, 255, 255, 255])
-        #expect(!isNews(odd))
+        expect(!isNews(odd))
     }
     #endif
 
@@ -330,10 +331,10 @@ struct OutboxTests {
         let outbox = try fixture.outbox()
         for text in ["a", "b"] { try outbox.add(OutboxMessage(text: text), lane: "l") }
         try outbox.start()
-        #expect(try await outbox.drain(deadline: 60).isEmpty)
-        #expect(fixture.texts == ["a", "b"])
+        try await expect(outbox.drain(deadline: 60).isEmpty)
+        expect(fixture.texts, equals: ["a", "b"])
         let id = try outbox.add(OutboxMessage(text: "c"))
-        #expect(try await outbox.drain(deadline: 0).map(\.id) == [id])
+        try await expect(outbox.drain(deadline: 0).map(\.id), equals: [id])
     }
 
     @Test("BEY-13: start ends a drain, which then does not stop the outbox")
@@ -343,12 +344,12 @@ struct OutboxTests {
         let outbox = try fixture.outbox()
         let id = try outbox.add(OutboxMessage(text: "a"))
         async let left = outbox.drain(deadline: 600)
-        #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        await expect(eventually { (try? outbox.entries.first?.error) != nil })
         try outbox.start()
-        #expect(try await left.map(\.id) == [id])
+        try await expect(left.map(\.id), equals: [id])
         try outbox.add(OutboxMessage(text: "b"), lane: "b")
-        #expect(
-            await eventually {
+        await expect(
+            eventually {
                 fixture.clock.advance(by: 1)
                 return fixture.count("entries") == 0
             }
@@ -365,18 +366,18 @@ struct OutboxTests {
         // It holds up the dependent's lane.
         try outbox.add(OutboxMessage(text: "held up"), lane: "a")
         try outbox.start()
-        #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        await expect(eventually { (try? outbox.entries.first?.error) != nil })
         // Nothing can come after what is a dead letter already.
         queue.isSuspended = true
         let root = try outbox.add(OutboxMessage(text: "root"), lane: "b")
         let next = try outbox.add(OutboxMessage(text: "next"), lane: "a", after: [root])
         queue.isSuspended = false
-        #expect(await eventually { fixture.count("dead") == 1 })
+        await expect(eventually { fixture.count("dead") == 1 })
         try outbox.remove(root)
-        #expect(try outbox.deadLetters.map(\.id) == [next])
-        #expect(try outbox.deadLetters.first?.error?.code == .dependencyFailed)
-        #expect(try await outbox.drain(deadline: 0).count == 1)
-        #expect(fixture.texts == ["held up", "root"])
+        try expect(outbox.deadLetters.map(\.id), equals: [next])
+        try expect(outbox.deadLetters.first?.error?.code, equals: .dependencyFailed)
+        try await expect(outbox.drain(deadline: 0).count, equals: 1)
+        expect(fixture.texts, equals: ["held up", "root"])
     }
 
     @Test("BEY-13: what depends on a dead letter that another process makes an entry again waits for that")
@@ -388,22 +389,22 @@ struct OutboxTests {
         // It holds up the dependent's lane.
         let held = try outbox.add(OutboxMessage(text: "held up"), lane: "a")
         try outbox.start()
-        #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        await expect(eventually { (try? outbox.entries.first?.error) != nil })
         // Nothing can come after what is a dead letter already.
         queue.isSuspended = true
         let root = try outbox.add(OutboxMessage(text: "root"), lane: "b")
         try outbox.add(OutboxMessage(text: "next"), lane: "a", after: [root])
         queue.isSuspended = false
-        #expect(await eventually { fixture.count("dead") == 1 })
+        await expect(eventually { fixture.count("dead") == 1 })
         try other.retry(root)
         // Before the outbox looks for changes by others.
         try outbox.retry(held)
         // The clock stands still: it does not look for them meanwhile either.
-        #expect(await eventually { fixture.count("entries") == 0 })
+        await expect(eventually { fixture.count("entries") == 0 })
         // The two lanes go on in either order.
-        #expect(fixture.texts.prefix(2) == ["held up", "root"])
-        #expect(fixture.texts.dropFirst(2).dropLast().sorted() == ["held up", "root"])
-        #expect(fixture.texts.last == "next" && fixture.texts.count == 5)
+        expect(fixture.texts.prefix(2), equals: ["held up", "root"])
+        expect(fixture.texts.dropFirst(2).dropLast().sorted(), equals: ["held up", "root"])
+        expect(fixture.texts.last == "next" && fixture.texts.count == 5)
         try await outbox.drain(deadline: 0)
     }
 
@@ -416,7 +417,7 @@ struct OutboxTests {
             withUnsafeCurrentTask { $0?.cancel() }
             return try await outbox.drain(deadline: 60)
         }.value
-        #expect(left.map(\.id) == ids && fixture.texts.isEmpty)
+        expect(left.map(\.id) == ids && fixture.texts.isEmpty)
     }
 
     @Test("BEY-13: retry has an entry that waits after a failure tried at once")
@@ -426,10 +427,10 @@ struct OutboxTests {
         let outbox = try fixture.outbox()
         let id = try outbox.add(OutboxMessage(text: "a"))
         try outbox.start()
-        #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        await expect(eventually { (try? outbox.entries.first?.error) != nil })
         try outbox.retry(id)
         // Without an advance of the clock.
-        #expect(await eventually { fixture.count("entries") == 0 })
+        await expect(eventually { fixture.count("entries") == 0 })
         try await outbox.drain(deadline: 0)
     }
 
@@ -449,8 +450,8 @@ struct OutboxTests {
         try Data("pixels".utf8).write(to: fixture.directory.appendingPathComponent("photo.png"))
         try outbox.add(Relative())
         Relative.folder = "/elsewhere"
-        #expect(try await outbox.drain(deadline: 60).isEmpty)
-        #expect(fixture.transport.requests.map(\.body) == [Data("pixels".utf8)])
-        #expect(fixture.count("dead") == 0)
+        try await expect(outbox.drain(deadline: 60).isEmpty)
+        expect(fixture.transport.requests.map(\.body), equals: [Data("pixels".utf8)])
+        expect(fixture.count("dead"), equals: 0)
     }
 }

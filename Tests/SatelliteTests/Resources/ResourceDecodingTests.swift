@@ -16,15 +16,15 @@ struct ResourceDecodingTests {
         let fixture = ResourceFixture(maximumLoadCount: 1, maximumDecodeCount: 2, queue: queue) { _ in barrier.wait() }
         let receipts = (0..<5).map { fixture.loader.load(fixture.url("\($0)")) }
         // All have come, though none is decoded yet.
-        #expect(await fixture.answers.waitForRequests(5))
-        #expect(await eventually { barrier.waitingCount == 2 })
-        #expect(await eventually { fixture.loader.state.withLock { $0.running.isEmpty } })
-        #expect(barrier.waitingCount == 2)
-        #expect(receipts.allSatisfy { $0.result == nil })
-        #expect(fixture.loader.state.withLock { $0.decodingCount } == 2)
+        await expect(fixture.answers.waitForRequests(5))
+        await expect(eventually { barrier.waitingCount == 2 })
+        await expect(eventually { fixture.loader.state.withLock { $0.running.isEmpty } })
+        expect(barrier.waitingCount, equals: 2)
+        expect(receipts.allSatisfy { $0.result == nil })
+        expect(fixture.loader.state.withLock { $0.decodingCount }, equals: 2)
         barrier.letGo(5)
-        for (number, receipt) in receipts.enumerated() { #expect(try await receipt.value == "/\(number) 1") }
-        #expect(await eventually { fixture.isIdle && queue.operationCount == 0 })
+        for (number, receipt) in receipts.enumerated() { try await expect(receipt.value, equals: "/\(number) 1") }
+        await expect(eventually { fixture.isIdle && queue.operationCount == 0 })
     }
 
     @Test("IMG-1: of the answers that wait to be decoded the most important is next; behind too many, transfers wait")
@@ -32,18 +32,18 @@ struct ResourceDecodingTests {
         let barrier = Barrier()
         let fixture = ResourceFixture(maximumLoadCount: 1, maximumDecodeCount: 1) { _ in barrier.wait() }
         let first = fixture.loader.load(fixture.url("first"))
-        #expect(await eventually { barrier.waitingCount == 1 })
+        await expect(eventually { barrier.waitingCount == 1 })
         let receipts = (0..<9).map { fixture.loader.load(fixture.url("\($0)"), priority: .low) }
         // Eight wait; the ninth is not asked for.
-        #expect(await fixture.answers.waitForRequests(9))
-        #expect(await eventually { fixture.loader.state.withLock { $0.running.isEmpty } })
-        #expect(fixture.paths.count == 9)
+        await expect(fixture.answers.waitForRequests(9))
+        await expect(eventually { fixture.loader.state.withLock { $0.running.isEmpty } })
+        expect(fixture.paths.count, equals: 9)
         receipts[5].priority = .high
         barrier.letGo(10)
         for receipt in [first] + receipts { _ = try await receipt.value }
         let decoded = fixture.decoded.withLock { $0 }
-        #expect(decoded.prefix(3) == ["/first 1", "/5 1", "/0 1"])
-        #expect(decoded.count == 10)
+        expect(decoded.prefix(3), equals: ["/first 1", "/5 1", "/0 1"])
+        expect(decoded.count, equals: 10)
     }
 
     @Test("IMG-1: a load that is cancelled while it waits to be decoded is not, and a queue that cancels ends it")
@@ -51,20 +51,20 @@ struct ResourceDecodingTests {
         let barrier = Barrier()
         let fixture = ResourceFixture(maximumDecodeCount: 1) { _ in barrier.wait() }
         let first = fixture.loader.load(fixture.url("first"))
-        #expect(await eventually { barrier.waitingCount == 1 })
+        await expect(eventually { barrier.waitingCount == 1 })
         let receipts = ["a", "b", "c"].map { fixture.loader.load(fixture.url($0)) }
-        #expect(await fixture.answers.waitForRequests(4))
-        #expect(await eventually { fixture.loader.state.withLock { $0.running.isEmpty } })
+        await expect(fixture.answers.waitForRequests(4))
+        await expect(eventually { fixture.loader.state.withLock { $0.running.isEmpty } })
         receipts[0].cancel()
         let job = try #require(fixture.queue.operations.last)
         job.cancel()
         let error = await #expect(throws: NetworkError.self) { try await receipts[2].value }
-        #expect(error?.code == .cancelled)
+        expect(error?.code, equals: .cancelled)
         barrier.letGo(2)
-        #expect(try await first.value == "/first 1")
-        #expect(try await receipts[1].value == "/b 1")
-        #expect(fixture.decoded.withLock { $0 } == ["/first 1", "/b 1"])
-        #expect(await eventually { fixture.isIdle })
+        try await expect(first.value, equals: "/first 1")
+        try await expect(receipts[1].value, equals: "/b 1")
+        expect(fixture.decoded.withLock { $0 }, equals: ["/first 1", "/b 1"])
+        await expect(eventually { fixture.isIdle })
     }
 
     @Test("IMG-1: who cancels during the decoding ends at once, and the next caller loads anew")
@@ -72,14 +72,14 @@ struct ResourceDecodingTests {
         let barrier = Barrier()
         let fixture = ResourceFixture(maximumDecodeCount: 1) { _ in barrier.wait() }
         let receipt = fixture.loader.load(fixture.url("a"))
-        #expect(await eventually { barrier.waitingCount == 1 })
+        await expect(eventually { barrier.waitingCount == 1 })
         receipt.cancel()
-        #expect(receipt.result?.failure?.code == .cancelled)
+        expect(receipt.result?.failure?.code, equals: .cancelled)
         let again = fixture.loader.load(fixture.url("a"), priority: .high)
         barrier.letGo(2)
         // Nothing was stored of the first.
-        #expect(try await again.value == "/a 2")
-        #expect(await eventually { fixture.isIdle })
+        try await expect(again.value, equals: "/a 2")
+        await expect(eventually { fixture.isIdle })
     }
 
     @Test("IMG-1: an answer that cannot be decoded is not stored, and a stored one is sent for again")
@@ -99,14 +99,14 @@ struct ResourceDecodingTests {
         }
         let url = fixture.url("a")
         await #expect(throws: NetworkError.self) { try await loader.resource(at: url) }
-        #expect(await cache.usage.memoryCount == 0)
+        await expect(cache.usage.memoryCount, equals: 0)
         isBroken.exchange(false)
-        #expect(try await loader.resource(at: fixture.url("b")) == "/b 1")
+        try await expect(loader.resource(at: fixture.url("b")), equals: "/b 1")
         isBroken.exchange(true)
         loader.removeAll()
-        #expect(try await loader.resource(at: fixture.url("b")) == "/b 2")
-        #expect(fixture.paths == ["/a", "/b", "/b"])
-        #expect(await eventually { loader.state.withLock { $0.isIdle } })
+        try await expect(loader.resource(at: fixture.url("b")), equals: "/b 2")
+        expect(fixture.paths, equals: ["/a", "/b", "/b"])
+        await expect(eventually { loader.state.withLock { $0.isIdle } })
     }
 
     @Test("IMG-1: the time in which an answer waits to be decoded is not that of its request")
@@ -127,10 +127,10 @@ struct ResourceDecodingTests {
             return try response.text()
         }
         let receipt = loader.load(fixture.url("a"))
-        #expect(await eventually { barrier.waitingCount == 1 })
+        await expect(eventually { barrier.waitingCount == 1 })
         fixture.clock.advance(by: 10)
         barrier.letGo()
-        #expect(try await receipt.value == "/a 1")
+        try await expect(receipt.value, equals: "/a 1")
     }
 
     // MARK: - Under stress
@@ -172,10 +172,10 @@ struct ResourceDecodingTests {
             }
             for receipt in texts { _ = try? await receipt.value }
             for receipt in answers { _ = try? await receipt.value }
-            #expect(await eventually { fixture.isIdle }, "seed \(seed)")
-            #expect(await eventually { ends.withLock { $0.asked == $0.ended } }, "seed \(seed)")
+            await expect(eventually { fixture.isIdle }, "seed \(seed)")
+            await expect(eventually { ends.withLock { $0.asked == $0.ended } }, "seed \(seed)")
             let failed = texts.filter { ![nil, .cancelled].contains($0.result?.failure?.code) }
-            #expect(failed.isEmpty, "seed \(seed)")
+            expect(failed.isEmpty, "seed \(seed)")
         }
     }
 }

@@ -15,15 +15,15 @@ struct ResourceFormsTests {
     func ignoresCache() async throws {
         let fixture = ResourceFixture()
         let (loader, url) = (fixture.loader, fixture.url("a"))
-        #expect(try await loader.resource(at: url) == "/a 1")
-        #expect(try await loader.resource(at: url) == "/a 1")
-        #expect(try await loader.resource(at: url, ignoresCache: true) == "/a 2")
-        #expect(loader.cachedResource(for: url) == "/a 2")
+        try await expect(loader.resource(at: url), equals: "/a 1")
+        try await expect(loader.resource(at: url), equals: "/a 1")
+        try await expect(loader.resource(at: url, ignoresCache: true), equals: "/a 2")
+        expect(loader.cachedResource(for: url), equals: "/a 2")
         loader.removeAll()
         // Of the host's cache.
-        #expect(try await loader.resource(at: url) == "/a 2")
-        #expect(fixture.paths.count == 2)
-        for try await text in loader.partialResources(at: url, ignoresCache: true) { #expect(text == "/a 3") }
+        try await expect(loader.resource(at: url), equals: "/a 2")
+        expect(fixture.paths.count, equals: 2)
+        for try await text in loader.partialResources(at: url, ignoresCache: true) { expect(text, equals: "/a 3") }
     }
 
     @Test("IMG-1: loads that ignore the cache share one message, and serve those who come later")
@@ -38,15 +38,15 @@ struct ResourceFormsTests {
         second.head()
         second.body("new")
         second.end()
-        for receipt in reloads + [late] { #expect(try await receipt.value == "new") }
+        for receipt in reloads + [late] { try await expect(receipt.value, equals: "new") }
         // The older message ends last, and does not replace the newer resource.
         first.head()
         first.body("old")
         first.end()
-        #expect(try await ordinary.value == "old")
-        #expect(loader.cachedResource(for: url) == "new")
-        #expect(fixture.transport.exchanges.count == 2)
-        #expect(await eventually { fixture.isIdle })
+        try await expect(ordinary.value, equals: "old")
+        expect(loader.cachedResource(for: url), equals: "new")
+        expect(fixture.transport.exchanges.count, equals: 2)
+        await expect(eventually { fixture.isIdle })
     }
 
     @Test("IMG-1: a load that ignores the cache asks again after a remembered failure; its failure keeps the older one")
@@ -61,11 +61,11 @@ struct ResourceFormsTests {
                 exchange.body(text)
             }
             exchange.end(text == nil ? .connectionLost : nil)
-            if let text { #expect(try await receipt.value == text) } else { _ = try? await receipt.value }
+            if let text { try await expect(receipt.value, equals: text) } else { _ = try? await receipt.value }
         }
-        #expect(loader.cachedResource(for: url) == "good")
-        #expect(try await loader.resource(at: url) == "good")
-        #expect(fixture.transport.exchanges.count == 3)
+        expect(loader.cachedResource(for: url), equals: "good")
+        try await expect(loader.resource(at: url), equals: "good")
+        expect(fixture.transport.exchanges.count, equals: 3)
     }
 
     @Test("IMG-1: the last receipt of a load that ignores the cache cancels it, and not the ordinary one")
@@ -77,10 +77,10 @@ struct ResourceFormsTests {
         let reload = loader.load(url, ignoresCache: true)
         let second = try #require(await fixture.transport.exchange(1))
         reload.cancel()
-        #expect(await eventually { second.isCancelled })
-        #expect(!first.isCancelled)
+        await expect(eventually { second.isCancelled })
+        expect(!first.isCancelled)
         ordinary.cancel()
-        #expect(await eventually { first.isCancelled && fixture.isIdle })
+        await expect(eventually { first.isCancelled && fixture.isIdle })
     }
 
     // MARK: - Age
@@ -90,15 +90,15 @@ struct ResourceFormsTests {
         for (age, expected) in [(TimeInterval?.none, "/a 1"), (10, "/a 2")] {
             let fixture = ResourceFixture(memoryMaximumAge: age, policy: .never)
             let (loader, url) = (fixture.loader, fixture.url("a"))
-            #expect(try await loader.resource(at: url) == "/a 1")
+            try await expect(loader.resource(at: url), equals: "/a 1")
             fixture.clock.advance(by: 9.5)
             // An older one is no younger for being used.
-            #expect(loader.cachedResource(for: url) == "/a 1")
+            expect(loader.cachedResource(for: url), equals: "/a 1")
             fixture.clock.advance(by: 0.5)
-            #expect(loader.cachedResource(for: url) == (age == nil ? "/a 1" : nil))
-            #expect(try await loader.resource(at: url) == expected)
-            #expect(loader.cachedResource(for: url) == expected)
-            #expect(loader.state.withLock { $0.memory.count } == 1)
+            expect(loader.cachedResource(for: url), equals: (age == nil ? "/a 1" : nil))
+            try await expect(loader.resource(at: url), equals: expected)
+            expect(loader.cachedResource(for: url), equals: expected)
+            expect(loader.state.withLock { $0.memory.count }, equals: 1)
         }
     }
 
@@ -110,7 +110,7 @@ struct ResourceFormsTests {
         fixture.clock.advance(by: 6)
         _ = try await loader.resource(at: url, variant: fixture.first)
         fixture.clock.advance(by: 4)
-        #expect(loader.cachedResource(for: url, variant: fixture.first) == nil)
+        expect(loader.cachedResource(for: url, variant: fixture.first) == nil)
     }
 
     // MARK: - To disk
@@ -127,17 +127,17 @@ struct ResourceFormsTests {
             let fixture = ResourceFixture(cache: cache)
             let urls = ["a", "b"].map { fixture.url($0) }
             for receipt in fixture.loader.prefetchToDisk(urls) { try await receipt.value }
-            #expect(fixture.decoded.withLock { $0.isEmpty })
-            #expect(fixture.loader.cachedResource(for: urls[0]) == nil)
+            expect(fixture.decoded.withLock { $0.isEmpty })
+            expect(fixture.loader.cachedResource(for: urls[0]) == nil)
             await cache.flush()
             let usage = await cache.usage
-            #expect(usage.memoryCount == 0)
-            #expect(usage.diskCount == 2)
+            expect(usage.memoryCount, equals: 0)
+            expect(usage.diskCount, equals: 2)
             // What the cache has is not fetched again.
             for receipt in fixture.loader.prefetchToDisk(urls) { try await receipt.value }
-            #expect(await cache.usage.memoryCount == 0)
-            #expect(try await fixture.loader.resource(at: urls[0]) == "/a 1")
-            #expect(Set(fixture.paths) == ["/a", "/b"] && fixture.paths.count == 2)
+            await expect(cache.usage.memoryCount, equals: 0)
+            try await expect(fixture.loader.resource(at: urls[0]), equals: "/a 1")
+            expect(Set(fixture.paths) == ["/a", "/b"] && fixture.paths.count == 2)
         }
     }
 
@@ -146,11 +146,11 @@ struct ResourceFormsTests {
         let fixture = ResourceFixture(failureLifetime: 60, policy: CachePolicy(.http, storesOnDisk: false))
         let receipt = fixture.loader.prefetchToDisk([fixture.url("a")])[0]
         let error = await #expect(throws: NetworkError.self) { try await receipt.value }
-        #expect(error?.code == .invalidRequest)
-        #expect(fixture.paths.isEmpty)
+        expect(error?.code, equals: .invalidRequest)
+        expect(fixture.paths.isEmpty)
         // That is no failure of the resource.
-        #expect(try await fixture.loader.resource(at: fixture.url("a")) == "/a 1")
-        #expect(await eventually { fixture.isIdle })
+        try await expect(fixture.loader.resource(at: fixture.url("a")), equals: "/a 1")
+        await expect(eventually { fixture.isIdle })
     }
 
     @Test("IMG-1: who asks for a resource while it is fetched to disk gets it of the same message")
@@ -160,24 +160,24 @@ struct ResourceFormsTests {
         let answer = loader.prefetchToDisk([url])[0]
         let exchange = try #require(await fixture.transport.exchange(0))
         let job = try #require(fixture.queue.operations.first)
-        #expect(job.queuePriority == .veryLow)
+        expect(job.queuePriority, equals: .veryLow)
         let wanted = loader.load(url, priority: .high)
-        #expect(job.queuePriority == .high)
+        expect(job.queuePriority, equals: .high)
         exchange.head()
         exchange.body("text")
         exchange.end()
-        #expect(try await wanted.value == "text")
+        try await expect(wanted.value, equals: "text")
         try await answer.value
-        #expect(loader.cachedResource(for: url) == "text")
-        #expect(fixture.transport.exchanges.count == 1)
+        expect(loader.cachedResource(for: url), equals: "text")
+        expect(fixture.transport.exchanges.count, equals: 1)
         // And the other way round: it takes part in a load that runs.
         let reload = loader.load(url, ignoresCache: true)
         let second = try #require(await fixture.transport.exchange(1))
         let late = loader.prefetchToDisk([url])[0]
         reload.cancel()
-        #expect(!second.isCancelled)
+        expect(!second.isCancelled)
         late.cancel()
-        #expect(await eventually { second.isCancelled && fixture.isIdle })
+        await expect(eventually { second.isCancelled && fixture.isIdle })
         await #expect(throws: NetworkError.self) { try await late.value }
     }
 
@@ -193,18 +193,20 @@ struct ResourceFormsTests {
             loader.load(url), loader.load(url, variant: first), loader.load(url, variant: first),
             loader.load(url, variant: upper),
         ]
-        #expect(fixture.queue.operationCount == 1)
+        expect(fixture.queue.operationCount, equals: 1)
         fixture.queue.isSuspended = false
-        for (receipt, text) in zip(receipts, ["/a 1", "/a", "/a", "/A 1"]) { #expect(try await receipt.value == text) }
-        #expect(fixture.paths.count == 1)
-        #expect(fixture.decoded.withLock { $0 } == ["/a 1"])
-        #expect(fixture.shortened.withLock { $0 } == ["/a 1"])
-        #expect(loader.cachedResource(for: url) == "/a 1")
-        #expect(loader.cachedResource(for: url, variant: first) == "/a")
-        #expect(loader.cachedResource(for: url, variant: upper) == "/A 1")
+        for (receipt, text) in zip(receipts, ["/a 1", "/a", "/a", "/A 1"]) {
+            try await expect(receipt.value, equals: text)
+        }
+        expect(fixture.paths.count, equals: 1)
+        expect(fixture.decoded.withLock { $0 }, equals: ["/a 1"])
+        expect(fixture.shortened.withLock { $0 }, equals: ["/a 1"])
+        expect(loader.cachedResource(for: url), equals: "/a 1")
+        expect(loader.cachedResource(for: url, variant: first), equals: "/a")
+        expect(loader.cachedResource(for: url, variant: upper), equals: "/A 1")
         loader.remove(url)
-        #expect(loader.state.withLock { $0.memory.count } == 0)
-        #expect(await eventually { fixture.isIdle })
+        expect(loader.state.withLock { $0.memory.count }, equals: 0)
+        await expect(eventually { fixture.isIdle })
     }
 
     @Test(
@@ -213,15 +215,15 @@ struct ResourceFormsTests {
     func variantAlone() async throws {
         let fixture = ResourceFixture()
         let (loader, url, first) = (fixture.loader, fixture.url("a"), fixture.first)
-        #expect(try await loader.resource(at: url, variant: first) == "/a")
-        #expect(loader.cachedResource(for: url) == nil)
-        #expect(loader.cachedResource(for: url, variant: first) == "/a")
-        #expect(try await loader.resource(at: fixture.url("b")) == "/b 1")
-        #expect(try await loader.resource(at: fixture.url("b"), variant: first) == "/b")
-        #expect(fixture.paths == ["/a", "/b"])
-        #expect(fixture.decoded.withLock { $0.count } == 2)
+        try await expect(loader.resource(at: url, variant: first), equals: "/a")
+        expect(loader.cachedResource(for: url) == nil)
+        expect(loader.cachedResource(for: url, variant: first), equals: "/a")
+        try await expect(loader.resource(at: fixture.url("b")), equals: "/b 1")
+        try await expect(loader.resource(at: fixture.url("b"), variant: first), equals: "/b")
+        expect(fixture.paths, equals: ["/a", "/b"])
+        expect(fixture.decoded.withLock { $0.count }, equals: 2)
         _ = try await loader.resource(at: fixture.url("secret"), variant: first)
-        #expect(loader.cachedResource(for: fixture.url("secret"), variant: first) == nil)
+        expect(loader.cachedResource(for: fixture.url("secret"), variant: first) == nil)
     }
 
     @Test("IMG-1: a resource that is loaded anew replaces the variants of the older one")
@@ -229,14 +231,14 @@ struct ResourceFormsTests {
         let fixture = ResourceFixture()
         let (loader, url) = (fixture.loader, fixture.url("a"))
         let last = ResourceVariant<String>("last") { String($0.suffix(1)) }
-        #expect(try await loader.resource(at: url, variant: last) == "1")
-        #expect(try await loader.resource(at: url) == "/a 1")
-        #expect(try await loader.resource(at: url, ignoresCache: true) == "/a 2")
-        #expect(loader.cachedResource(for: url, variant: last) == nil)
-        #expect(try await loader.resource(at: url, variant: last) == "2")
-        #expect(try await loader.resource(at: url, variant: last, ignoresCache: true) == "3")
+        try await expect(loader.resource(at: url, variant: last), equals: "1")
+        try await expect(loader.resource(at: url), equals: "/a 1")
+        try await expect(loader.resource(at: url, ignoresCache: true), equals: "/a 2")
+        expect(loader.cachedResource(for: url, variant: last) == nil)
+        try await expect(loader.resource(at: url, variant: last), equals: "2")
+        try await expect(loader.resource(at: url, variant: last, ignoresCache: true), equals: "3")
         // Nobody asked for the whole, but the older one is not what the variant is of.
-        #expect(loader.cachedResource(for: url) == nil)
+        expect(loader.cachedResource(for: url) == nil)
     }
 
     @Test("IMG-1: the error of a variant is its own, that of the load is everybody's, and both are remembered")
@@ -247,20 +249,20 @@ struct ResourceFormsTests {
             let error = await #expect(throws: NetworkError.self) {
                 try await loader.resource(at: fixture.url("long"), variant: first)
             }
-            #expect(error?.code == .cannotParseResponse)
+            expect(error?.code, equals: .cannotParseResponse)
         }
-        #expect(fixture.shortened.withLock { $0.count } == 1)
-        #expect(try await loader.resource(at: fixture.url("long")).hasPrefix("/long"))
+        expect(fixture.shortened.withLock { $0.count }, equals: 1)
+        try await expect(loader.resource(at: fixture.url("long")).hasPrefix("/long"))
         loader.remove(fixture.url("long"))
         await #expect(throws: NetworkError.self) { try await loader.resource(at: fixture.url("long"), variant: first) }
-        #expect(fixture.shortened.withLock { $0.count } == 2)
+        expect(fixture.shortened.withLock { $0.count }, equals: 2)
         for _ in 0..<2 {
             await #expect(throws: NetworkError.self) {
                 try await loader.resource(at: fixture.url("lost"), variant: first)
             }
         }
-        #expect(fixture.paths.filter { $0 == "/lost" }.count == 1)
-        #expect(await eventually { fixture.isIdle })
+        expect(fixture.paths.filter { $0 == "/lost" }.count, equals: 1)
+        await expect(eventually { fixture.isIdle })
     }
 
     @Test("IMG-1: a variant gives its load its priority, and the last receipt of all cancels the load")
@@ -272,18 +274,18 @@ struct ResourceFormsTests {
         ]
         let exchange = try #require(await fixture.transport.exchange(0))
         let job = try #require(fixture.queue.operations.first)
-        #expect(job.queuePriority == .normal)
+        expect(job.queuePriority, equals: .normal)
         variants[0].priority = .veryHigh
-        #expect(job.queuePriority == .veryHigh)
+        expect(job.queuePriority, equals: .veryHigh)
         variants[0].cancel()
-        #expect(job.queuePriority == .normal)
+        expect(job.queuePriority, equals: .normal)
         let whole = loader.load(url, priority: .low)
         variants[1].cancel()
-        #expect(job.queuePriority == .low)
-        #expect(!exchange.isCancelled)
+        expect(job.queuePriority, equals: .low)
+        expect(!exchange.isCancelled)
         whole.cancel()
-        #expect(await eventually { exchange.isCancelled && fixture.isIdle })
-        #expect(fixture.shortened.withLock { $0.isEmpty })
+        await expect(eventually { exchange.isCancelled && fixture.isIdle })
+        expect(fixture.shortened.withLock { $0.isEmpty })
     }
 
     @Test("IMG-1: a variant of one resource never has the name of another resource")
@@ -295,10 +297,10 @@ struct ResourceFormsTests {
                 let key = ResourceKey(name, version: version)
                 all += [key.load(ignoresCache: false), key.load(ignoresCache: true)]
                 for variant in names + ["a=v1", "é"] { all.append(key.variant(variant).memory) }
-                #expect(ResourceKey(whole: key.variant("a")).memory == key.memory)
+                expect(ResourceKey(whole: key.variant("a")).memory, equals: key.memory)
             }
         }
-        #expect(Set(all).count == all.count)
+        expect(Set(all).count, equals: all.count)
     }
 
     // MARK: - Progress
@@ -325,21 +327,21 @@ struct ResourceFormsTests {
             fixture.clock.advance(by: 0.1)
             count = await first.next()
         } while count.map { $0.completedBytes < 5 } ?? false
-        #expect(count?.completedBytes == 5)
-        #expect(count?.totalBytes == 10)
+        expect(count?.completedBytes, equals: 5)
+        expect(count?.totalBytes, equals: 10)
         let late = loader.load(url)
         var second = late.updates.makeAsyncIterator()
-        #expect(await second.next()?.completedBytes == 5)
+        await expect(second.next()?.completedBytes, equals: 5)
         late.cancel()
-        #expect(await second.next() == nil)
+        await expect(second.next() == nil)
         exchange.body("67890")
         exchange.end()
         let rest = await [all(streams[1]), all(streams[2])]
-        #expect(rest.allSatisfy { $0.last == 10 })
-        #expect(try await receipts[1].value == "12")
+        expect(rest.allSatisfy { $0.last == 10 })
+        try await expect(receipts[1].value, equals: "12")
         // After the end there is the last value, and in memory there are no bytes.
-        #expect(await all(receipts[0].updates) == [10])
-        #expect(await all(loader.load(url).updates) == [])
+        await expect(all(receipts[0].updates), equals: [10])
+        await expect(all(loader.load(url).updates), equals: [])
     }
 
     @Test("IMG-1: updates end with their receipt, whoever reads them")
@@ -350,10 +352,10 @@ struct ResourceFormsTests {
         let other = receipt.updates
         task.cancel()
         await task.value
-        #expect(receipt.result == nil)
+        expect(receipt.result == nil)
         receipt.cancel()
-        #expect(await all(other) == [])
-        #expect(await all(receipt.updates) == [])
-        #expect(await eventually { fixture.isIdle })
+        await expect(all(other), equals: [])
+        await expect(all(receipt.updates), equals: [])
+        await expect(eventually { fixture.isIdle })
     }
 }

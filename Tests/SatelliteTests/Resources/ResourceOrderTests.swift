@@ -2,6 +2,7 @@ import Testing
 
 @testable import EasyNetwork
 @testable import EasyNetworkResources
+@testable import TestSupport
 
 @Suite
 struct ResourceOrderTests {
@@ -22,9 +23,9 @@ struct ResourceOrderTests {
         let keys: [(String, ResourceOrder.Rank)] = [
             ("a", .normal), ("b", .prefetch), ("c", .veryHigh), ("d", .normal), ("e", .veryLow), ("f", .veryHigh),
         ]
-        #expect(all(order(isLIFO: false, keys)) == "cfadeb")
-        #expect(all(order(isLIFO: true, keys)) == "fcdaeb")
-        #expect(all(order(isLIFO: false, keys), from: .veryLow) == "cfade")
+        expect(all(order(isLIFO: false, keys)), equals: "cfadeb")
+        expect(all(order(isLIFO: true, keys)), equals: "fcdaeb")
+        expect(all(order(isLIFO: false, keys), from: .veryLow), equals: "cfade")
     }
 
     @Test("IMG-1: a load whose priority changes is the newest of its new priority, and starts once")
@@ -33,12 +34,12 @@ struct ResourceOrderTests {
         for isLIFO in [false, true] {
             var order = order(isLIFO: isLIFO, keys)
             order.insert("a", .high)
-            #expect(order.count == 3)
-            #expect(all(order) == (isLIFO ? "acb" : "cab"))
+            expect(order.count, equals: 3)
+            expect(all(order), equals: (isLIFO ? "acb" : "cab"))
             order.remove("a")
-            #expect(all(order) == "cb")
+            expect(all(order), equals: "cb")
             order.insert("a", .normal)
-            #expect(all(order) == (isLIFO ? "cab" : "cba"))
+            expect(all(order), equals: (isLIFO ? "cab" : "cba"))
         }
     }
 
@@ -46,7 +47,7 @@ struct ResourceOrderTests {
     func sameRank() {
         var order = order(isLIFO: false, [("a", .normal), ("b", .normal)])
         order.insert("a", .normal)
-        #expect(all(order) == "ab")
+        expect(all(order), equals: "ab")
     }
 
     @Test("IMG-1: keys that come and go leave nothing behind, in both orders")
@@ -57,9 +58,9 @@ struct ResourceOrderTests {
                 order.insert("\(number)", .normal)
                 order.remove("\(number)")
             }
-            #expect(order.count == 0)
-            #expect(order.entryCount < 100)
-            #expect(all(order) == "")
+            expect(order.count, equals: 0)
+            expect(order.entryCount < 100)
+            expect(all(order), equals: "")
         }
     }
 }

@@ -40,7 +40,7 @@ struct BodyStreamTests {
             return await body.collect().end?.error?.code
         }
         task.cancel()
-        #expect(await task.value == .cancelled && transport.exchanges.isEmpty)
+        await expect(task.value == .cancelled && transport.exchanges.isEmpty)
     }
 
     // MARK: - Reading
@@ -49,20 +49,20 @@ struct BodyStreamTests {
     func order() async throws {
         let (body, exchange) = try begun()
         exchange.head(203, ["X-Name": "value"])
-        #expect(try await body.head() == TransportHead(statusCode: 203, headers: ["X-Name": "value"]))
+        try await expect(body.head(), equals: TransportHead(statusCode: 203, headers: ["X-Name": "value"]))
         async let first = body.next()
         exchange.body("one")
-        #expect(text(try await first) == "one")
+        expect(text(try await first), equals: "one")
         exchange.body("")
         exchange.body(Data(repeating: 97, count: 5_000))
         exchange.body(Data(repeating: 98, count: 5_000))
-        #expect(body.end == nil)
+        expect(body.end == nil)
         exchange.end()
-        #expect(try await body.next() == Data(repeating: 97, count: 5_000))
-        #expect(try await body.next() == Data(repeating: 98, count: 5_000))
-        #expect(try await body.next() == nil)
-        #expect(try await body.next() == nil)
-        #expect(body.end != nil && !exchange.isCancelled)
+        try await expect(body.next(), equals: Data(repeating: 97, count: 5_000))
+        try await expect(body.next(), equals: Data(repeating: 98, count: 5_000))
+        try await expect(body.next() == nil)
+        try await expect(body.next() == nil)
+        expect(body.end != nil && !exchange.isCancelled)
     }
 
     @Test("TRF-5: an error comes after the bytes before it, with status and headers")
@@ -71,21 +71,21 @@ struct BodyStreamTests {
         exchange.head(200, ["X-Name": "value"])
         exchange.body("one")
         exchange.end(.connectionLost)
-        #expect(text(try await body.next()) == "one")
+        expect(text(try await body.next()), equals: "one")
         let error = await #expect(throws: NetworkError.self) { try await body.next() }
-        #expect(error?.code == .connectionLost && error?.statusCode == 200 && error?.headers["X-Name"] == "value")
-        #expect(body.end?.error?.code == .connectionLost)
+        expect(error?.code == .connectionLost && error?.statusCode == 200 && error?.headers["X-Name"] == "value")
+        expect(body.end?.error?.code, equals: .connectionLost)
     }
 
     @Test("TRF-5: an exchange without head is an error, also when it says none", arguments: [true, false])
     func noHead(hasError: Bool) async throws {
         let (body, exchange) = try begun()
         exchange.end(hasError ? .timedOut : nil)
-        #expect(await code { try await body.head() } == (hasError ? .timedOut : .badServerResponse))
-        #expect(await code { try await body.next() } == (hasError ? .timedOut : .badServerResponse))
+        await expect(code { try await body.head() }, equals: (hasError ? .timedOut : .badServerResponse))
+        await expect(code { try await body.next() }, equals: (hasError ? .timedOut : .badServerResponse))
         let url = try #require(URL(string: "https://example.com"))
         let collected = await body.collect()
-        #expect(await code { try collected.response(from: url) } == (hasError ? .timedOut : .badServerResponse))
+        await expect(code { try collected.response(from: url) }, equals: (hasError ? .timedOut : .badServerResponse))
     }
 
     @Test("TRF-5: small pieces are joined, so that the number of unread chunks has a bound as well")
@@ -94,14 +94,14 @@ struct BodyStreamTests {
         exchange.head()
         for _ in 0..<100_000 { exchange.body(Data([1])) }
         exchange.end()
-        #expect(body.unreadCount == 100_000)
+        expect(body.unreadCount, equals: 100_000)
         var chunks = 0
         var bytes = 0
         while let data = try await body.next() {
             chunks += 1
             bytes += data.count
         }
-        #expect(bytes == 100_000 && chunks <= 100_000 / 4_096 + 1)
+        expect(bytes == 100_000 && chunks <= 100_000 / 4_096 + 1)
     }
 
     // MARK: - Collecting
@@ -114,10 +114,10 @@ struct BodyStreamTests {
         for _ in 0..<100 { exchange.body(Data(repeating: 97, count: 10_000)) }
         exchange.end()
         let collected = await pending
-        #expect(collected.head?.statusCode == 404 && collected.end != nil)
-        #expect(collected.body == Data(repeating: 97, count: 1_000_000))
+        expect(collected.head?.statusCode == 404 && collected.end != nil)
+        expect(collected.body, equals: Data(repeating: 97, count: 1_000_000))
         let response = try collected.response(from: try #require(URL(string: "https://example.com/a")))
-        #expect(response.statusCode == 404 && response.body.count == 1_000_000)
+        expect(response.statusCode == 404 && response.body.count == 1_000_000)
     }
 
     @Test("RSP-6: an error keeps the head and the beginning of the body")
@@ -129,7 +129,7 @@ struct BodyStreamTests {
         let collected = await body.collect()
         let url = try #require(URL(string: "https://example.com"))
         let error = #expect(throws: NetworkError.self) { try collected.response(from: url) }
-        #expect(error?.code == .connectionLost && error?.statusCode == 500 && text(error?.responseBody) == "half")
+        expect(error?.code == .connectionLost && error?.statusCode == 500 && text(error?.responseBody) == "half")
     }
 
     @Test("RSP-6: of an answer that is too long the beginning is collected, and the exchange is cancelled")
@@ -138,12 +138,12 @@ struct BodyStreamTests {
         exchange.head()
         async let pending = body.collect(upTo: 5)
         exchange.body("12345")
-        #expect(!exchange.isCancelled)
+        expect(!exchange.isCancelled)
         exchange.body("6")
         exchange.body("7")
         let collected = await pending
-        #expect(collected.end == nil && text(collected.body)?.hasPrefix("123456") == true)
-        #expect(exchange.isCancelled)
+        expect(collected.end == nil && text(collected.body)?.hasPrefix("123456") == true)
+        expect(exchange.isCancelled)
     }
 
     // MARK: - Bounds
@@ -153,18 +153,18 @@ struct BodyStreamTests {
         let (body, exchange) = try begun()
         exchange.head()
         for _ in 0..<4 { exchange.body(Data(count: 65_536)) }
-        #expect(exchange.orders.isEmpty)
+        expect(exchange.orders.isEmpty)
         exchange.body(Data(count: 65_536))
         exchange.body(Data(count: 65_536))
-        #expect(exchange.orders == ["pause"])
+        expect(exchange.orders, equals: ["pause"])
         for _ in 0..<4 { _ = try await body.next() }
-        #expect(exchange.orders == ["pause"])
+        expect(exchange.orders, equals: ["pause"])
         _ = try await body.next()
-        #expect(exchange.orders == ["pause", "resume"])
+        expect(exchange.orders, equals: ["pause", "resume"])
         body.setUnreadLimit(10)
-        #expect(exchange.orders == ["pause", "resume", "pause"])
+        expect(exchange.orders, equals: ["pause", "resume", "pause"])
         exchange.end()
-        #expect(await body.collect().body.count == 65_536)
+        await expect(body.collect().body.count, equals: 65_536)
     }
 
     @Test("TRF-5: an exchange that is paused is resumed when all is to be collected")
@@ -172,11 +172,11 @@ struct BodyStreamTests {
         let (body, exchange) = try begun()
         exchange.head()
         for _ in 0..<5 { exchange.body(Data(count: 65_536)) }
-        #expect(exchange.orders == ["pause"])
+        expect(exchange.orders, equals: ["pause"])
         async let collected = body.collect()
-        #expect(await eventually { exchange.orders == ["pause", "resume"] })
+        await expect(eventually { exchange.orders == ["pause", "resume"] })
         exchange.end()
-        #expect(await collected.body.count == 5 * 65_536)
+        await expect(collected.body.count, equals: 5 * 65_536)
     }
 
     @Test("RSP-3: an empty body is within every limit, also a negative one")
@@ -187,7 +187,7 @@ struct BodyStreamTests {
         exchange.head()
         exchange.end()
         let collected = await pending
-        #expect(collected.end != nil && collected.failure == nil)
+        expect(collected.end != nil && collected.failure == nil)
     }
 
     @Test("RSP-3: a body longer than it may be ends with that error, after the bytes up to there")
@@ -202,9 +202,9 @@ struct BodyStreamTests {
             } else {
                 body.limit(to: 4, otherwise: NetworkError(code: .bodyTooLong))
             }
-            #expect(exchange.isCancelled)
-            #expect(text(try await body.next()) == "12345")
-            #expect(await code { try await body.next() } == .bodyTooLong)
+            expect(exchange.isCancelled)
+            expect(text(try await body.next()), equals: "12345")
+            await expect(code { try await body.next() }, equals: .bodyTooLong)
         }
     }
 
@@ -242,7 +242,7 @@ struct BodyStreamTests {
         exchange.whilePausing.withLock { $0 = { body.setUnreadLimit(1_000_000) } }
         let events = try #require(exchange.events.withLock { $0 })
         events(.body(Data(count: 300_000)))
-        #expect(exchange.orders.withLock { $0 }.last == "resume")
+        expect(exchange.orders.withLock { $0 }.last, equals: "resume")
         exchange.whilePausing.withLock { $0 = nil }
         exchange.events.withLock { $0 = nil }
         body.cancel()
@@ -255,8 +255,8 @@ struct BodyStreamTests {
         let body = BodyStream()
         body.cancel()
         body.start(message, over: transport)
-        #expect(transport.exchanges.isEmpty)
-        #expect(await code { try await body.head() } == .cancelled)
+        expect(transport.exchanges.isEmpty)
+        await expect(code { try await body.head() }, equals: .cancelled)
     }
 
     /// A transport under which the stream is cancelled on another thread, just before the message is handed on. Its
@@ -300,8 +300,8 @@ struct BodyStreamTests {
             }
             body.start(TransportRequest(url: fixture.baseURL), over: late)
         }
-        #expect(error.withLock { $0?.code } == .cancelled)
-        #expect(fixture.requests.isEmpty)
+        expect(error.withLock { $0?.code }, equals: .cancelled)
+        expect(fixture.requests.isEmpty)
     }
 
     @Test("BEY-5: cancelled while something is awaited, the exchange is too when the cancel returns")
@@ -316,9 +316,9 @@ struct BodyStreamTests {
                 let (body, exchange) = try begun()
                 let task = Task { try await wait(body) }
                 if cancelsTask { task.cancel() } else { body.cancel() }
-                #expect(exchange.isCancelled || cancelsTask)
-                #expect(await code { try await task.value } == .cancelled)
-                #expect(exchange.isCancelled)
+                expect(exchange.isCancelled || cancelsTask)
+                await expect(code { try await task.value }, equals: .cancelled)
+                expect(exchange.isCancelled)
             }
         }
     }
@@ -330,8 +330,8 @@ struct BodyStreamTests {
         exchange.body("one")
         body.cancel()
         exchange.body("two")
-        #expect(text(try await body.next()) == "one")
-        #expect(await code { try await body.next() } == .cancelled)
+        expect(text(try await body.next()), equals: "one")
+        await expect(code { try await body.next() }, equals: .cancelled)
 
         for isOver in [true, false] {
             let (other, otherExchange) = try begun()
@@ -342,8 +342,8 @@ struct BodyStreamTests {
                 withUnsafeCurrentTask { $0?.cancel() }
                 return try await other.next()
             }
-            #expect(await code { try await task.value } == .cancelled)
-            #expect(otherExchange.isCancelled != isOver)
+            await expect(code { try await task.value }, equals: .cancelled)
+            expect(otherExchange.isCancelled != isOver)
         }
     }
 
@@ -363,8 +363,8 @@ struct BodyStreamTests {
             exchange.sent(9)
             exchange.body("two")
         }
-        #expect(told.withLock { $0 } == [[7, 0], [8, 0], [8, 0], [8, 3]])
-        #expect(await eventually { kept == nil })
+        expect(told.withLock { $0 }, equals: [[7, 0], [8, 0], [8, 0], [8, 3]])
+        await expect(eventually { kept == nil })
     }
 
     // MARK: - Everything at once
@@ -411,7 +411,7 @@ struct BodyStreamTests {
             }
         }
         let (all, code) = await reader.value
-        #expect(all == Self.bytes.prefix(all.count), "seed \(seed)")
-        #expect(code == nil ? all.count == total : code == .cancelled && stop != nil, "seed \(seed)")
+        expect(all, equals: Self.bytes.prefix(all.count), "seed \(seed)")
+        expect(code == nil ? all.count == total : code == .cancelled && stop != nil, "seed \(seed)")
     }
 }

@@ -40,8 +40,8 @@ struct CallSafetyTests {
                 ? .answer(303, ["Location": "https://elsewhere.example.com/done"]) : .failure(.cannotConnect, .connect)
         }
         let error = await error(transport.host(), payment)
-        #expect(error?.code == .cannotConnect)
-        #expect(transport.messages.map(\.method) == [.post, .get])
+        expect(error?.code, equals: .cannotConnect)
+        expect(transport.messages.map(\.method), equals: [.post, .get])
     }
 
     private struct Failing: RequestInterceptor {
@@ -56,7 +56,7 @@ struct CallSafetyTests {
     func failedByInterceptor() async {
         let transport = ScriptedTransport { _, _ in .answer(200) }
         _ = await error(transport.host { $0.interceptors = [Failing()] }, payment)
-        #expect(transport.messages.count == 1)
+        expect(transport.messages.count, equals: 1)
     }
 
     @Test("BEY-8: a job that is finished by hand while its request waits to be sent again sends nothing more")
@@ -75,9 +75,9 @@ struct CallSafetyTests {
         operation?.finish(NetworkError(code: .refused))
         await operation?.ended()
         operation = nil
-        #expect(await eventually { kept == nil })
+        await expect(eventually { kept == nil })
         clock.advance(by: 1_000)
-        #expect(transport.messages.count == 1)
+        expect(transport.messages.count, equals: 1)
     }
 
     private struct Posting: RequestInterceptor {
@@ -92,7 +92,7 @@ struct CallSafetyTests {
     func becomesPost() async {
         let adapted = ScriptedTransport { _, _ in .failure(.timedOut, .firstByte) }
         _ = await error(adapted.host { $0.interceptors = [Posting()] })
-        #expect(adapted.messages.map(\.method) == [.post])
+        expect(adapted.messages.map(\.method), equals: [.post])
         let altered = ScriptedTransport { _, number in
             number == 0 ? .answer(302, ["Location": "/y"]) : .failure(.timedOut, .firstByte)
         }
@@ -104,7 +104,7 @@ struct CallSafetyTests {
             }
         }
         _ = await error(host)
-        #expect(altered.messages.map(\.method) == [.get, .post])
+        expect(altered.messages.map(\.method), equals: [.get, .post])
     }
 
     /// Sets the idempotency key that `makeKey` returns for the current key and the number of earlier attempts.
@@ -130,7 +130,7 @@ struct CallSafetyTests {
         do {
             _ = try await EasyNetworkService(host).send(call)
         } catch {
-            #expect(error.code == .connectionLost && error.attempts == 1, "the failure that it would have retried")
+            expect(error.code == .connectionLost && error.attempts == 1, "the failure that it would have retried")
         }
         return transport.messages.map { $0.headers["Idempotency-Key"] }
     }
@@ -140,13 +140,17 @@ struct CallSafetyTests {
         let (lost, refused) = (
             [TransportEvent].failure(.connectionLost, .send), [TransportEvent].failure(.cannotConnect, .connect)
         )
-        #expect(await keys(lost) { _, count in "k\(count)" } == ["k0"])
-        #expect(await keys(lost, own: "own") { _, count in "k\(count)" } == ["k0"])
-        #expect(await keys(lost) { _, count in count == 0 ? "k" : nil } == ["k"])
-        #expect(await keys(lost) { _, _ in "k" } == ["k", "k"])
-        #expect(await keys(lost, own: "own") { key, _ in key } == ["own", "own"])
-        #expect(await keys(lost) { key, count in key ?? "k\(count)" } == ["k0", "k0"], "the one of the attempt before")
-        #expect(await keys(refused) { _, count in "k\(count)" } == ["k0", "k1"], "nobody has seen the first")
+        await expect(keys(lost) { _, count in "k\(count)" }, equals: ["k0"])
+        await expect(keys(lost, own: "own") { _, count in "k\(count)" }, equals: ["k0"])
+        await expect(keys(lost) { _, count in count == 0 ? "k" : nil }, equals: ["k"])
+        await expect(keys(lost) { _, _ in "k" }, equals: ["k", "k"])
+        await expect(keys(lost, own: "own") { key, _ in key }, equals: ["own", "own"])
+        await expect(
+            keys(lost) { key, count in key ?? "k\(count)" },
+            equals: ["k0", "k0"],
+            "the one of the attempt before"
+        )
+        await expect(keys(refused) { _, count in "k\(count)" }, equals: ["k0", "k1"], "nobody has seen the first")
     }
 
     @Test("BEY-8: an idempotent method needs no key, and may have another one each time")
@@ -156,7 +160,7 @@ struct CallSafetyTests {
         }
         let host = transport.host { $0.interceptors = [Keying { _, count in "k\(count)" }] }
         _ = try? await EasyNetworkService(host).send(Call(method: .put, body: .text("x")))
-        #expect(transport.messages.map { $0.headers["Idempotency-Key"] } == ["k0", "k1"])
+        expect(transport.messages.map { $0.headers["Idempotency-Key"] }, equals: ["k0", "k1"])
     }
 
     // MARK: - After a refresh
@@ -189,7 +193,7 @@ struct CallSafetyTests {
         ) { _ in posted.withLock { $0 += 1 } }
         defer { NotificationCenter.default.removeObserver(observer) }
         let error = await error(host)
-        #expect(error?.code == code && posted.withLock { $0 } == 0)
+        expect(error?.code == code && posted.withLock { $0 } == 0)
     }
 
     @Test("CBK-7, BEY-8: a connection that is lost after a refresh is retried")
@@ -199,7 +203,7 @@ struct CallSafetyTests {
         }
         let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
         let response = try await EasyNetworkService(transport.host { $0.authentication = session }).send(Call())
-        #expect(response.history.map(\.reason) == [.first, .authentication, .retry])
+        expect(response.history.map(\.reason), equals: [.first, .authentication, .retry])
     }
 
     @Test("CBK-7, BEY-8: a POST that may have acted keeps its key when a later try of it is refused and sent again")
@@ -217,8 +221,8 @@ struct CallSafetyTests {
             $0.interceptors = [Keying { key, count in key ?? "k\(count)" }]
         }
         let response = try await EasyNetworkService(host).send(payment)
-        #expect(response.history.map(\.reason) == [.first, .retry, .authentication, .retry])
-        #expect(transport.messages.map { $0.headers["Idempotency-Key"] } == ["k0", "k0", "k0", "k0"])
+        expect(response.history.map(\.reason), equals: [.first, .retry, .authentication, .retry])
+        expect(transport.messages.map { $0.headers["Idempotency-Key"] }, equals: ["k0", "k0", "k0", "k0"])
     }
 
     // MARK: - Credentials
@@ -239,7 +243,7 @@ struct CallSafetyTests {
         host = HostConfiguration(host.settings)
         let url = URL(string: hasBase ? "https://api.example.com/x" : "https://third.example.org/x")
         _ = try await EasyNetworkService(host).send(Custom(url: url))
-        #expect(transport.messages.map { $0.headers["Authorization"] } == [nil])
+        expect(transport.messages.map { $0.headers["Authorization"] }, equals: [nil])
     }
 
     @Test("CBK-7: a request that signs in carries no older credential, and its refusal is its answer")
@@ -252,8 +256,8 @@ struct CallSafetyTests {
         }
         let host = transport.host { $0.authentication = AuthenticationSession(tokens, credential: "old") }
         let error = await error(host, Call(isAuthenticated: false))
-        #expect(error?.code == .unauthorized && error?.underlying == nil && refreshes.withLock { $0 } == 0)
-        #expect(transport.messages.map { $0.headers["Authorization"] } == [nil])
+        expect(error?.code == .unauthorized && error?.underlying == nil && refreshes.withLock { $0 } == 0)
+        expect(transport.messages.map { $0.headers["Authorization"] }, equals: [nil])
     }
 
     private struct Elsewhere: RequestInterceptor {
@@ -287,8 +291,8 @@ struct CallSafetyTests {
             }
             _ = try await EasyNetworkService(host).send(Call())
             let headers = try #require(transport.messages.first?.headers)
-            #expect(headers["Authorization"] == nil && headers["X-Api-Key"] == nil)
-            #expect(headers["X-Api-Token"] == "chosen" && headers["X-App"] == "shop")
+            expect(headers["Authorization"] == nil && headers["X-Api-Key"] == nil)
+            expect(headers["X-Api-Token"] == "chosen" && headers["X-App"] == "shop")
         }
     }
 
@@ -301,8 +305,8 @@ struct CallSafetyTests {
         let service = EasyNetworkService(host)
         _ = try await service.send(Call(headers: ["X-Session-Token": "mine"]))
         _ = try await service.send(Call(api: "https://other.example.org/z"))
-        #expect(transport.messages.map { $0.headers["X-Api-Key"] } == ["host", nil, nil])
-        #expect(transport.messages.map { $0.headers["X-Session-Token"] } == ["mine", nil, nil])
+        expect(transport.messages.map { $0.headers["X-Api-Key"] }, equals: ["host", nil, nil])
+        expect(transport.messages.map { $0.headers["X-Session-Token"] }, equals: ["mine", nil, nil])
     }
 
     @Test("CFG-4, SEC-1: headers with credentials are not taken along to another environment")
@@ -312,9 +316,9 @@ struct CallSafetyTests {
             $0.headers = ["Authorization": "release", "X-Api-Key": "release", "X-App": "shop"]
             $0.environments = URL(string: "http://develop.example.net").map { ["develop": $0] } ?? [:]
         }
-        #expect(try host.switched(to: "develop").settings.headers == ["X-App": "shop"])
+        try expect(host.switched(to: "develop").settings.headers, equals: ["X-App": "shop"])
         let own = try host.switched(to: "develop") { $0.headers["X-Api-Key"] = "develop" }
-        #expect(own.settings.headers["X-Api-Key"] == "develop")
+        expect(own.settings.headers["X-Api-Key"], equals: "develop")
     }
 
     // MARK: - Exchanges, time and locks
@@ -325,8 +329,8 @@ struct CallSafetyTests {
             [.head(TransportHead(statusCode: 200)), .body(Data(count: 100))]
         }
         let error = await error(transport.host { $0.validation = ResponseValidation(maximumBodyCount: 10) })
-        #expect(error?.code == .bodyTooLong)
-        #expect(await eventually { transport.cancelCount.withLock { $0 } == 1 })
+        expect(error?.code, equals: .bodyTooLong)
+        await expect(eventually { transport.cancelCount.withLock { $0 } == 1 })
     }
 
     @Test("REQ-5, SEC-2: the timeout of an attempt holds for the redirects that are a part of it")
@@ -349,10 +353,10 @@ struct CallSafetyTests {
             await clock.waitForTimers(2)
             clock.advance(by: 4)
         }
-        #expect(await transport.waitForRequests(3))
+        await expect(transport.waitForRequests(3))
         clock.advance(by: 2)
         await operation.ended()
-        #expect(operation.error?.code == .timedOut && operation.error?.attempts == 1)
+        expect(operation.error?.code == .timedOut && operation.error?.attempts == 1)
     }
 
     private final class Token: Sendable {
@@ -408,8 +412,8 @@ struct CallSafetyTests {
         await clock.waitForTimers(1)
         transport.sent.exchange([])
         clock.advance(by: 2)
-        #expect(await eventually { ends.withLock { !$0.isEmpty } && gone.withLock { $0 } > 0 })
-        #expect(ends.withLock { $0 } == [.cancelled])
+        await expect(eventually { ends.withLock { !$0.isEmpty } && gone.withLock { $0 } > 0 })
+        expect(ends.withLock { $0 }, equals: [.cancelled])
         box.withLock { $0 = nil }
     }
 
@@ -454,6 +458,6 @@ struct CallSafetyTests {
         queue.addOperation(operation)
         await operation.ended()
         transport.sent.exchange([])
-        #expect(await eventually { gone.withLock { $0 } >= 1 })
+        await expect(eventually { gone.withLock { $0 } >= 1 })
     }
 }

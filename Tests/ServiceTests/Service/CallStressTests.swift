@@ -118,17 +118,17 @@ struct CallStressTests {
                 }
                 await operation.ended()
             }
-            #expect(queue.operationCount == 0, "seed \(seed)")
+            expect(queue.operationCount, equals: 0, "seed \(seed)")
             let stopped = operations.filter { $0.error?.isSilent == true }.count
-            #expect(endings.withLock { $0.reduce(0, +) } == operations.count - stopped, "seed \(seed)")
+            expect(endings.withLock { $0.reduce(0, +) }, equals: operations.count - stopped, "seed \(seed)")
         }
-        #expect(endings.withLock { $0.allSatisfy { $0 <= 1 } }, "seed \(seed)")
-        #expect(await eventually { CountedOperation.alive.withLock { $0 } == 0 }, "seed \(seed)")
+        expect(endings.withLock { $0.allSatisfy { $0 <= 1 } }, "seed \(seed)")
+        await expect(eventually { CountedOperation.alive.withLock { $0 } == 0 }, "seed \(seed)")
         let isQuiet = await eventually {
             // An abandoned refresh may still be about to retry.
             if refreshing.withLock({ $0 }) > 0 { clock.advance(by: 0.1) }
             return clock.pendingCount == 0
         }
-        #expect(isQuiet, "seed \(seed)")
+        expect(isQuiet, "seed \(seed)")
     }
 }

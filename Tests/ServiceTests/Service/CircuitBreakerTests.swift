@@ -82,24 +82,25 @@ struct CircuitBreakerTests {
         let service = service()
         await open(service)
         let refused = try #require(await error(service))
-        #expect(refused.code == .circuitOpen && refused.attempts == 0 && refused.headers["Retry-After"] == "5")
-        #expect(
-            refused.message == "the circuit to api.example.com:444 is open after 3 failures in a row, "
+        expect(refused.code == .circuitOpen && refused.attempts == 0 && refused.headers["Retry-After"] == "5")
+        expect(
+            refused.message,
+            equals: "the circuit to api.example.com:444 is open after 3 failures in a row, "
                 + "the last one status 503; the next trial may go in 5 s"
         )
         clock.advance(by: 4.5)
-        #expect(await error(service)?.message?.hasSuffix("the next trial may go in 0.5 s") == true)
-        #expect(transport.requests.count == 3)
+        await expect(error(service)?.message?.hasSuffix("the next trial may go in 0.5 s"), equals: true)
+        expect(transport.requests.count, equals: 3)
         clock.advance(by: 0.5)
         // Its trial.
-        #expect(await code(service) == .unacceptableStatus)
-        #expect(await error(service)?.message?.contains("and 1 failed trial") == true)
+        await expect(code(service), equals: .unacceptableStatus)
+        await expect(error(service)?.message?.contains("and 1 failed trial"), equals: true)
         clock.advance(by: 9)
-        #expect(await code(service) == .circuitOpen && transport.requests.count == 4)
+        await expect(code(service) == .circuitOpen && transport.requests.count == 4)
         clock.advance(by: 1)
         answer.exchange(.text("a"))
-        for _ in 0..<5 { #expect(await code(service) == nil) }
-        #expect(transport.requests.count == 9)
+        for _ in 0..<5 { await expect(code(service) == nil) }
+        expect(transport.requests.count, equals: 9)
     }
 
     @Test("OPQ-13: a message that was cancelled behind its head says nothing of its server")
@@ -107,7 +108,7 @@ struct CircuitBreakerTests {
         let breaker = CircuitBreaker(opensAfter: .failuresInRow(3))
         for status in [200, 503] {
             let error = NetworkError(code: .cancelled, statusCode: status)
-            #expect(breaker.verdict(on: error, at: clock.date) == nil)
+            expect(breaker.verdict(on: error, at: clock.date) == nil)
         }
     }
 
@@ -120,18 +121,18 @@ struct CircuitBreakerTests {
         slow.delay = 100
         answer.exchange(slow)
         let trial = Task { try await service.send(Call()) }
-        #expect(await transport.waitForRequests(4))
+        await expect(transport.waitForRequests(4))
         for _ in 0..<3 {
             let refused = await error(service)
-            #expect(refused?.message?.hasSuffix("a trial is under way") == true)
-            #expect(refused?.headers["Retry-After"] == nil)
+            expect(refused?.message?.hasSuffix("a trial is under way"), equals: true)
+            expect(refused?.headers["Retry-After"] == nil)
         }
         trial.cancel()
         _ = await trial.result
         answer.exchange(.text("a"))
         // The task of the call may still be about to notice.
         while await code(service) != nil {}
-        #expect(await code(service) == nil && transport.requests.count == 6)
+        await expect(code(service) == nil && transport.requests.count == 6)
     }
 
     @Test(
@@ -143,27 +144,27 @@ struct CircuitBreakerTests {
         let queue = NetworkQueue(maxConcurrentOperationCount: 2)
         let jobs = (0..<500).map { _ in RequestOperation(Call(), service: service) }
         queue.addOperations(jobs, waitUntilFinished: false)
-        #expect(await eventually { queue.explain(jobs[499]) == [.circuit(host: "api.example.com:444", seconds: 5)] })
-        #expect("\(queue.explain(jobs[0])[0])" == "waits for the open circuit to api.example.com:444, 5 s")
+        await expect(eventually { queue.explain(jobs[499]) == [.circuit(host: "api.example.com:444", seconds: 5)] })
+        expect("\(queue.explain(jobs[0])[0])", equals: "waits for the open circuit to api.example.com:444, 5 s")
         let other = RequestOperation(Get(api: "a"), service: self.service(url: "https://other.example.com"))
         queue.addOperation(other)
         await other.ended()
         jobs[0].cancel()
         await jobs[0].ended()
-        #expect(jobs[0].error?.code == .cancelled && transport.requests.count == 4)
+        expect(jobs[0].error?.code == .cancelled && transport.requests.count == 4)
         // The first trial fails.
         clock.advance(by: 5)
-        #expect(await transport.waitForRequests(5))
-        #expect(await eventually { queue.operationCount == 498 })
+        await expect(transport.waitForRequests(5))
+        await expect(eventually { queue.operationCount == 498 })
         let ended = jobs.filter(\.isFinished)
-        #expect(ended.compactMap(\.error?.statusCode) == [503])
+        expect(ended.compactMap(\.error?.statusCode), equals: [503])
         let next = try #require(jobs.first { !$0.isFinished })
-        #expect(await eventually { queue.explain(next) == [.circuit(host: "api.example.com:444", seconds: 10)] })
-        #expect(transport.requests.count == 5)
+        await expect(eventually { queue.explain(next) == [.circuit(host: "api.example.com:444", seconds: 10)] })
+        expect(transport.requests.count, equals: 5)
         answer.exchange(.text("a"))
         clock.advance(by: 10)
         for job in jobs where !ended.contains(job) { _ = try await job.value }
-        #expect(transport.requests.count == 503 && queue.operationCount == 0)
+        expect(transport.requests.count == 503 && queue.operationCount == 0)
     }
 
     @Test("OPQ-13: a call that is woken and gets no slot does not hold the others up; the wait ends with its timeout")
@@ -173,24 +174,24 @@ struct CircuitBreakerTests {
         let queue = NetworkQueue()
         let job = RequestOperation(Call(), service: service)
         queue.addOperation(job)
-        #expect(await eventually { queue.explain(job) == [.circuit(host: "api.example.com:444", seconds: 5)] })
+        await expect(eventually { queue.explain(job) == [.circuit(host: "api.example.com:444", seconds: 5)] })
         queue.isSuspended = true
         var hurried = Call()
         hurried.options.overallTimeout = 2
         async let late = error(service, hurried)
-        #expect(await eventually { clock.pendingCount >= 2 })
+        await expect(eventually { clock.pendingCount >= 2 })
         clock.advance(by: 2)
-        #expect(await late?.code == .timedOut)
+        await expect(late?.code, equals: .timedOut)
         let circuit = service.configuration.circuit(to: try #require(service.configuration.baseURL))
-        #expect(await eventually { waitingCount(circuit) == 1 })
+        await expect(eventually { waitingCount(circuit) == 1 })
         let call = Task { try await service.send(Call()) }
-        #expect(await eventually { waitingCount(circuit) == 2 })
+        await expect(eventually { waitingCount(circuit) == 2 })
         answer.exchange(.text("a"))
         clock.advance(by: 3)
-        #expect(await eventually { waitingCount(circuit) == 1 } && transport.requests.count == 3)
+        await expect(eventually { waitingCount(circuit) == 1 } && transport.requests.count == 3)
         clock.advance(by: 1)
         _ = try await call.value
-        #expect(transport.requests.count == 4)
+        expect(transport.requests.count, equals: 4)
         queue.isSuspended = false
         _ = try await job.value
     }
@@ -202,19 +203,19 @@ struct CircuitBreakerTests {
         let service = service { $0.retry = RetryPolicy(maximumRetryCount: 9, errorCodes: [.circuitOpen], baseDelay: 0) }
         let first = Task { await error(service) }
         for _ in 0..<2 {
-            #expect(await clock.waitForTimers(1))
+            await expect(clock.waitForTimers(1))
             clock.advance(by: 0)
         }
         let failed = await first.value
-        #expect(failed?.statusCode == 503 && failed?.attempts == 3 && transport.requests.count == 3)
+        expect(failed?.statusCode == 503 && failed?.attempts == 3 && transport.requests.count == 3)
         // Even a policy that retries it waits for the trial.
         answer.exchange(.text("a"))
         let patient = Task { try await service.send(Call()) }
-        #expect(await clock.waitForTimers(1))
+        await expect(clock.waitForTimers(1))
         clock.advance(by: 4.9)
-        #expect(transport.requests.count == 3)
+        expect(transport.requests.count, equals: 3)
         clock.advance(by: 0.1)
-        #expect(try await patient.value.history.count == 1)
+        try await expect(patient.value.history.count, equals: 1)
     }
 
     @Test("OPQ-13, CBK-7: a message that waits for the circuit with a new credential goes with the one of then")
@@ -238,12 +239,12 @@ struct CircuitBreakerTests {
         async let answered = service.send(Call(api: "mine"))
         let url = try #require(URL(string: "https://api.example.com:444/mine"))
         let circuit = service.configuration.circuit(to: url)
-        #expect(await eventually { waitingCount(circuit) == 1 })
+        await expect(eventually { waitingCount(circuit) == 1 })
         session.signIn("others")
         answer.exchange(.text("fine"))
         clock.advance(by: 5)
         _ = try await answered
-        #expect(authorizations.withLock { $0 } == ["Bearer old", "Bearer others"])
+        expect(authorizations.withLock { $0 }, equals: ["Bearer old", "Bearer others"])
     }
 
     @Test("OPQ-13, BEY-8: the time without a trial is at least the Retry-After; refused calls pay nothing for retries")
@@ -251,14 +252,14 @@ struct CircuitBreakerTests {
         let service = service { $0.retryBudget = 0 }
         answer.exchange(.status(429, headers: ["Retry-After": "120"]))
         for _ in 0..<3 { _ = await code(service) }
-        for _ in 0..<20 { #expect(await error(service)?.headers["Retry-After"] == "120") }
+        for _ in 0..<20 { await expect(error(service)?.headers["Retry-After"], equals: "120") }
         clock.advance(by: 119)
-        #expect(await code(service) == .circuitOpen && transport.requests.count == 3)
+        await expect(code(service) == .circuitOpen && transport.requests.count == 3)
         // Three fifths.
-        #expect(!service.configuration.takeRetry(afterProgress: false))
+        expect(!service.configuration.takeRetry(afterProgress: false))
         clock.advance(by: 1)
         answer.exchange(.text("a"))
-        #expect(await code(service) == nil)
+        await expect(code(service) == nil)
     }
 
     @Test(
@@ -273,15 +274,15 @@ struct CircuitBreakerTests {
             host.cache = NetworkCache(diskBytes: 0, clock: clock)
         }
         answer.exchange(.text("old", headers: ["Cache-Control": "max-age=60, stale-if-error=1000"]))
-        #expect(await code(service) == nil)
+        await expect(code(service) == nil)
         let missing = Call(api: "missing")
-        for _ in 0..<3 { #expect(await code(service, missing) == .unacceptableStatus) }
+        for _ in 0..<3 { await expect(code(service, missing), equals: .unacceptableStatus) }
         transport.route("GET", "/offline") { _ in
             network.status = .unreachable
             return MockResponse(fault: .close)
         }
         for _ in 0..<3 {
-            #expect(await code(service, Call(api: "offline")) == .connectionLost)
+            await expect(code(service, Call(api: "offline")), equals: .connectionLost)
             network.status = .reachable
         }
         var never = MockResponse.text("")
@@ -291,7 +292,7 @@ struct CircuitBreakerTests {
         for _ in 0..<3 {
             let count = transport.requests.count
             let call = Task { try await service.send(Call(api: "never")) }
-            #expect(await transport.waitForRequests(count + 1))
+            await expect(transport.waitForRequests(count + 1))
             call.cancel()
             _ = await call.result
         }
@@ -299,15 +300,15 @@ struct CircuitBreakerTests {
         var uncached = Call()
         uncached.options.cache = .never
         answer.exchange(.status(500))
-        for _ in 0..<3 { #expect(await code(service, uncached) == .unacceptableStatus) }
-        #expect(await code(service, uncached) == .circuitOpen)
-        #expect(try await service.send(Call()).source == .cache)
+        for _ in 0..<3 { await expect(code(service, uncached), equals: .unacceptableStatus) }
+        await expect(code(service, uncached), equals: .circuitOpen)
+        try await expect(service.send(Call()).source, equals: .cache)
         clock.advance(by: 61)
         // The circuit is ready for a trial: another one opens it again.
         answer.exchange(.status(500))
-        #expect(await code(service, uncached) == .unacceptableStatus)
-        #expect(try await service.send(Call()).text() == "old")
-        #expect(transport.requests.count == count + 4)
+        await expect(code(service, uncached), equals: .unacceptableStatus)
+        try await expect(service.send(Call()).text(), equals: "old")
+        expect(transport.requests.count, equals: count + 4)
     }
 
     @Test("OPQ-13: a request switches it off, or waits; each server has its own circuit, redirects included")
@@ -316,25 +317,25 @@ struct CircuitBreakerTests {
         await open(service)
         var off = Call()
         off.options.circuitBreaker = .never
-        for _ in 0..<5 { #expect(await code(service, off) == .unacceptableStatus) }
-        #expect(await code(service) == .circuitOpen)
+        for _ in 0..<5 { await expect(code(service, off), equals: .unacceptableStatus) }
+        await expect(code(service), equals: .circuitOpen)
         var patient = Call()
         patient.options.circuitBreaker = CircuitBreaker(waits: true)
         answer.exchange(.text("a"))
         let call = Task { [patient] in try await service.send(patient) }
         let circuit = service.configuration.circuit(to: try #require(service.configuration.baseURL))
-        #expect(await eventually { waitingCount(circuit) == 1 })
-        #expect(await code(service, Call(api: "https://other.example.com/fine")) == nil)
+        await expect(eventually { waitingCount(circuit) == 1 })
+        await expect(code(service, Call(api: "https://other.example.com/fine")) == nil)
         transport.route("GET", "/there") { _ in .status(302, headers: ["Location": "https://api.example.com:444/a"]) }
-        #expect(await code(service, Call(api: "https://other.example.com/there")) == .circuitOpen)
+        await expect(code(service, Call(api: "https://other.example.com/there")), equals: .circuitOpen)
         clock.advance(by: 5)
         _ = try await call.value
-        #expect(await code(service, Call(api: "https://other.example.com/there")) == nil)
+        await expect(code(service, Call(api: "https://other.example.com/there")) == nil)
         // A program that visits many servers.
         let urls = try (0..<1_500).map { try #require(URL(string: "http://\($0).example.com")) }
         let circuits = urls.map(service.configuration.circuit)
-        #expect(circuits[0] !== service.configuration.circuit(to: urls[0]))
-        #expect(circuits[1_499] === service.configuration.circuit(to: urls[1_499]))
+        expect(circuits[0] !== service.configuration.circuit(to: urls[0]))
+        expect(circuits[1_499] === service.configuration.circuit(to: urls[1_499]))
     }
 
     @Test("OPQ-13: it holds for all kinds of calls, and the head of a stream that is a trial closes the circuit")
@@ -348,15 +349,15 @@ struct CircuitBreakerTests {
         for job in [download, upload, older] as [NetworkOperation] {
             queue.addOperation(job)
             await job.ended()
-            #expect(job.error?.code == .circuitOpen, "\(job)")
+            expect(job.error?.code, equals: .circuitOpen, "\(job)")
         }
         let error = await #expect(throws: NetworkError.self) { try await service.stream(Call()) }
-        #expect(error?.code == .circuitOpen && transport.requests.count == 3)
+        expect(error?.code == .circuitOpen && transport.requests.count == 3)
         clock.advance(by: 5)
         answer.exchange(MockResponse(body: .repeating(1, count: 10_000_000)))
         let stream = try await service.stream(Call())
         answer.exchange(.text("a"))
-        #expect(await code(service) == nil)
+        await expect(code(service) == nil)
         withExtendedLifetime(stream) {}
     }
 
@@ -370,19 +371,19 @@ struct CircuitBreakerTests {
             default: break
             }
         }
-        #expect(await code(service) == .unacceptableStatus)
+        await expect(code(service), equals: .unacceptableStatus)
         answer.exchange(.text("a"))
         let call = Task { try await service.send(Call()) }
-        #expect(await eventually { words.withLock { $0.count } == 2 })
-        #expect(await clock.waitForTimers(1))
+        await expect(eventually { words.withLock { $0.count } == 2 })
+        await expect(clock.waitForTimers(1))
         clock.advance(by: 5)
         _ = try await call.value
         await subscription.settled()
         let parts = words.withLock { $0 }.compactMap { $0.split(separator: ": ", maxSplits: 1).last }
         try #require(parts.count == 3)
-        #expect(
+        expect(
             parts[0].hasPrefix("opened the circuit: The server failed too often: the circuit to api.example.com:444")
         )
-        #expect(parts[1...] == ["waits because the circuit to its server is open", "closed the circuit"])
+        expect(parts[1...], equals: ["waits because the circuit to its server is open", "closed the circuit"])
     }
 }

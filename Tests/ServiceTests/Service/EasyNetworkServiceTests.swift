@@ -34,13 +34,14 @@ struct EasyNetworkServiceTests {
         _ = try await service.send(Search())
         let request = try #require(server.requests.first)
         let items = request.queryItems.map { "\($0.name)=\($0.value ?? "nil")" }
-        #expect(
-            items == [
+        expect(
+            items,
+            equals: [
                 "kept=1", "emoji=🦜é", "empty=", "flag=true", "list[]=x", "list[]=y z", "n=5", "nested[inner][deep]=v",
                 "nested[k&]==&", "none=nil", "text=a&b=c+d%e f",
             ]
         )
-        #expect(request.headers["X-Host"] == "h" && request.headers["X-Both"] == "request")
+        expect(request.headers["X-Host"] == "h" && request.headers["X-Both"] == "request")
     }
 
     @Test("REQ-2, REQ-3: the same parameters arrive in a JSON body")
@@ -49,22 +50,22 @@ struct EasyNetworkServiceTests {
         _ = try await service.send(Search(method: .post, query: .json))
         let request = try #require(server.requests.first)
         let json = try #require(request.json() as? [String: Any])
-        #expect(json["text"] as? String == "a&b=c+d%e f" && json["emoji"] as? String == "🦜é")
-        #expect(json["none"] is NSNull && json["flag"] as? Bool == true && json["list"] as? [String] == ["x", "y z"])
-        #expect((json["nested"] as? [String: Any])?["k&"] as? String == "=&")
-        #expect(request.headers["Content-Type"] == "application/json")
-        #expect(request.query == "kept=1")
+        expect(json["text"] as? String == "a&b=c+d%e f" && json["emoji"] as? String == "🦜é")
+        expect(json["none"] is NSNull && json["flag"] as? Bool == true && json["list"] as? [String] == ["x", "y z"])
+        expect((json["nested"] as? [String: Any])?["k&"] as? String, equals: "=&")
+        expect(request.headers["Content-Type"], equals: "application/json")
+        expect(request.query, equals: "kept=1")
     }
 
     @Test("RSP-6: a 404 with the server's own words: code, status, body, message, request, attempts")
     func notFound() async throws {
         server.route("GET", "/users/9") { _ in .json(["error": "no such user"], status: 404) }
         let error = await #expect(throws: NetworkError.self) { try await service.send(GetAccount(id: 9)) }
-        #expect(error?.code == .unacceptableStatus && error?.statusCode == 404 && error?.attempts == 1)
-        #expect(error?.serverMessage == "no such user")
-        #expect(error?.responseBody == Data("{\"error\":\"no such user\"}".utf8))
-        #expect(error?.request?.method == "GET" && error?.request?.url.path == "/users/9")
-        #expect(error?.localizedDescription.contains("no such user") == true)
+        expect(error?.code == .unacceptableStatus && error?.statusCode == 404 && error?.attempts == 1)
+        expect(error?.serverMessage, equals: "no such user")
+        expect(error?.responseBody, equals: Data("{\"error\":\"no such user\"}".utf8))
+        expect(error?.request?.method == "GET" && error?.request?.url.path == "/users/9")
+        expect(error?.localizedDescription.contains("no such user"), equals: true)
     }
 
     @Test("CBK-1: one closure is called, once, on the host's queue; with JSON, nil for no body, or the error")
@@ -91,8 +92,9 @@ struct EasyNetworkServiceTests {
                 }
             }
         }
-        #expect(
-            answers.withLock { $0 } == [
+        expect(
+            answers.withLock { $0 },
+            equals: [
                 "json 1 true", "empty nothing true", "text cannotParseResponse true", "missing unacceptableStatus true",
             ]
         )
@@ -111,8 +113,8 @@ struct EasyNetworkServiceTests {
         }
         defer { NotificationCenter.default.removeObserver(token) }
         let error = await #expect(throws: NetworkError.self) { try await service.send(Get(api: "private")) }
-        #expect(error?.code == .unauthorized && error?.serverMessage == "sign in")
-        #expect(posted.withLock { $0.map(\.code) } == [.unauthorized])
+        expect(error?.code == .unauthorized && error?.serverMessage == "sign in")
+        expect(posted.withLock { $0.map(\.code) }, equals: [.unauthorized])
     }
 
     @Test("RSP-6: a port without a listener is .cannotConnect")
@@ -126,7 +128,7 @@ struct EasyNetworkServiceTests {
             }
         )
         let error = await #expect(throws: NetworkError.self) { try await service.send(Get(api: "a")) }
-        #expect(error?.code == .cannotConnect && error?.attempts == 1)
+        expect(error?.code == .cannotConnect && error?.attempts == 1)
     }
 
     @Test("CBK-2: cancelled, a service ends what is under way and refuses what comes later, unsent")
@@ -138,9 +140,9 @@ struct EasyNetworkServiceTests {
         service.cancel()
         await #expect(throws: NetworkError.self) { try await stalled.value }
         let error = await #expect(throws: NetworkError.self) { try await service.send(Get(api: "stall")) }
-        #expect(error?.code == .cancelled && error?.attempts == 0)
-        #expect(server.requests.count == 1)
-        #expect(await server.waitForConnections(0))
+        expect(error?.code == .cancelled && error?.attempts == 0)
+        expect(server.requests.count, equals: 1)
+        await expect(server.waitForConnections(0))
     }
 
     @Test("BEY-3: cancelling the task cancels the request; a task already cancelled sends nothing")
@@ -151,14 +153,14 @@ struct EasyNetworkServiceTests {
         await server.waitForRequests(1)
         task.cancel()
         let error = await #expect(throws: NetworkError.self) { try await task.value }
-        #expect(error?.code == .cancelled)
-        #expect(await server.waitForConnections(0))
+        expect(error?.code, equals: .cancelled)
+        await expect(server.waitForConnections(0))
         let late = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             return try await service.send(Get(api: "stall"))
         }
         await #expect(throws: NetworkError.self) { try await late.value }
-        #expect(server.requests.count == 1)
+        expect(server.requests.count, equals: 1)
     }
 
     @Test("CFG-2: a request that cannot be built is an error, and is not sent")
@@ -168,7 +170,7 @@ struct EasyNetworkServiceTests {
             var headers: [String: String]? { ["X-A": "1\r\nX-B: 2"] }
         }
         let error = await #expect(throws: NetworkError.self) { try await service.send(Bad()) }
-        #expect(error?.code == .invalidRequest && error?.message?.contains("X-A") == true)
+        expect(error?.code == .invalidRequest && error?.message?.contains("X-A") == true)
         struct Framed: BaseAPIRequest {
             var name: String
             var api: String { "a" }
@@ -176,8 +178,8 @@ struct EasyNetworkServiceTests {
         }
         for name in ["content-length", "Transfer-Encoding"] {
             let error = await #expect(throws: NetworkError.self) { try await service.send(Framed(name: name)) }
-            #expect(error?.code == .invalidRequest && error?.message?.contains(name) == true)
+            expect(error?.code == .invalidRequest && error?.message?.contains(name) == true)
         }
-        #expect(server.requests.isEmpty)
+        expect(server.requests.isEmpty)
     }
 }

@@ -19,9 +19,9 @@ struct HostConfigurationTests {
         queue.addOperation(relative)
         queue.addOperation(absolute)
         let error = await #expect(throws: NetworkError.self) { try await relative.value }
-        #expect(error?.code == .invalidRequest && error?.attempts == 0)
-        #expect(error?.localizedDescription.contains("HostConfiguration") == true)
-        #expect(try await absolute.value.statusCode == 200)
+        expect(error?.code == .invalidRequest && error?.attempts == 0)
+        expect(error?.localizedDescription.contains("HostConfiguration"), equals: true)
+        try await expect(absolute.value.statusCode, equals: 200)
     }
 
     @Test("CFG-2: a bad URL throws and leaves the host as it was", arguments: ["", "nonsense", "ftp://a.b", "http://"])
@@ -29,8 +29,8 @@ struct HostConfigurationTests {
         let before = HostConfiguration(baseURL: nil)
         HostConfiguration.shared = before
         let error = #expect(throws: NetworkError.self) { try HostConfiguration.baseURL(string) }
-        #expect(error?.code == .invalidRequest)
-        #expect(HostConfiguration.shared === before)
+        expect(error?.code, equals: .invalidRequest)
+        expect(HostConfiguration.shared === before)
     }
 
     @Test("CFG-2: a replaced host reaches later requests only")
@@ -42,14 +42,14 @@ struct HostConfigurationTests {
             server.route("GET", "/users/1") { _ in .json(["id": port, "name": "Ada"]) }
         }
         let first = try HostConfiguration.baseURL(old.baseURL.absoluteString)
-        #expect(HostConfiguration.shared === first)
+        expect(HostConfiguration.shared === first)
         let before = RequestOperation(GetAccount(id: 1))
         try HostConfiguration.baseURL(new.baseURL.absoluteString)
         let after = RequestOperation(GetAccount(id: 1))
         let queue = NetworkQueue()
         queue.addOperations([before, after], waitUntilFinished: false)
-        #expect(try await before.value.id == old.baseURL.port)
-        #expect(try await after.value.id == new.baseURL.port)
+        try await expect(before.value.id, equals: old.baseURL.port)
+        try await expect(after.value.id, equals: new.baseURL.port)
         HostConfiguration.shared = HostConfiguration(baseURL: nil)
     }
 }

@@ -33,14 +33,14 @@ struct HostReachabilityTests {
         let other = RequestOperation(Get(api: "a"), service: self.service { $0.reachability = nil })
         queue.addOperations(jobs + [other], waitUntilFinished: false)
         _ = try await other.value
-        #expect(queue.explain(jobs[0]) == [.condition("network reachable")])
-        #expect(queue.operationCount == jobs.count && transport.requests.count == 1)
+        expect(queue.explain(jobs[0]), equals: [.condition("network reachable")])
+        expect(queue.operationCount == jobs.count && transport.requests.count == 1)
         jobs[1].cancel()
         await jobs[1].ended()
         network.status = .unknown
         for job in jobs { await job.ended() }
-        #expect(jobs.enumerated().allSatisfy { ($1.error == nil) == ($0 != 1) })
-        #expect(queue.operationCount == 0 && transport.requests.count == jobs.count)
+        expect(jobs.enumerated().allSatisfy { ($1.error == nil) == ($0 != 1) })
+        expect(queue.operationCount == 0 && transport.requests.count == jobs.count)
     }
 
     @Test(
@@ -52,11 +52,11 @@ struct HostReachabilityTests {
         queue.reachability = whole
         let job = RequestOperation(Get(api: "a"), service: service())
         queue.addOperation(job)
-        #expect(queue.explain(job) == [.condition("network reachable")])
+        expect(queue.explain(job), equals: [.condition("network reachable")])
         (queueIsFirst ? whole : network).status = .reachable
         let holder = ObjectIdentifier(queueIsFirst ? network : whole)
-        #expect(await eventually { queue.state.withLock { Array($0.offline.keys) } == [holder] })
-        #expect(queue.explain(job) == [.condition("network reachable")] && transport.requests.isEmpty)
+        await expect(eventually { queue.state.withLock { Array($0.offline.keys) } == [holder] })
+        expect(queue.explain(job) == [.condition("network reachable")] && transport.requests.isEmpty)
         if queueIsFirst {
             network.status = .reachable
         } else {
@@ -76,7 +76,7 @@ struct HostReachabilityTests {
         }
         network.status = .reachable
         for job in jobs { _ = try await job.value }
-        #expect(queue.operationCount == 0 && queue.state.withLock { $0.offline.isEmpty })
+        expect(queue.operationCount == 0 && queue.state.withLock { $0.offline.isEmpty })
     }
 
     @Test("OPQ-9: a call without a queue waits, also in a plain OperationQueue, and ends when it is cancelled")
@@ -86,15 +86,15 @@ struct HostReachabilityTests {
         OperationQueue().addOperation(operation)
         let task = Task { try await service.send(Get(api: "a")) }
         let cancelled = Task { try await service.send(Get(api: "a")) }
-        #expect(await eventually { readerCount == 3 })
+        await expect(eventually { readerCount == 3 })
         cancelled.cancel()
         let error = await #expect(throws: NetworkError.self) { try await cancelled.value }
-        #expect(error?.code == .cancelled)
-        #expect(transport.requests.isEmpty)
+        expect(error?.code, equals: .cancelled)
+        expect(transport.requests.isEmpty)
         network.status = .reachable
-        #expect(try await task.value.text() == "a")
+        try await expect(task.value.text(), equals: "a")
         _ = try await operation.value
-        #expect(transport.requests.count == 2)
+        expect(transport.requests.count, equals: 2)
     }
 
     @Test("OPQ-9: jobs and calls to this machine do not wait for the system's network, and those to others do")
@@ -110,29 +110,29 @@ struct HostReachabilityTests {
         }
         for host in ["localhost", "LOCALHOST:8080", "a.localhost", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:8080"] {
             let service = service(host)
-            #expect(try await service.send(Get(api: "a")).text() == "a")
+            try await expect(service.send(Get(api: "a")).text(), equals: "a")
             let job = RequestOperation(Get(api: "a"), service: service)
             queue.addOperation(job)
-            #expect(try await job.value.text() == "a")
+            try await expect(job.value.text(), equals: "a")
         }
         for host in ["local", "localhost.com", "127.0.0.1.com", "127.0.0", "128.0.0.1", "127.a.0.1", "[::2]"] {
             let service = service(host)
             let job = RequestOperation(Get(api: "a"), service: service)
             queue.addOperation(job)
-            #expect(queue.explain(job) == [.condition("network reachable")])
+            expect(queue.explain(job), equals: [.condition("network reachable")])
             job.cancel()
             await job.ended()
             let call = Task { try await service.send(Get(api: "a")) }
-            #expect(await eventually { system.state.withLock { !$0.readers.isEmpty } })
+            await expect(eventually { system.state.withLock { !$0.readers.isEmpty } })
             call.cancel()
             _ = await call.result
         }
         // A network that the program has made counts for all hosts.
         let own = self.service { $0.baseURL = URL(string: "http://localhost") }
         let call = Task { try await own.send(Get(api: "a")) }
-        #expect(await eventually { readerCount == 1 })
+        await expect(eventually { readerCount == 1 })
         network.status = .reachable
-        #expect(try await call.value.text() == "a")
+        try await expect(call.value.text(), equals: "a")
     }
 
     @Test("OPQ-9, CCH-3: the cache answers without a network; a wait counts in the time of all attempts")
@@ -150,12 +150,12 @@ struct HostReachabilityTests {
         network.status = .reachable
         _ = try await service.send(Get(api: "a"))
         network.status = .unreachable
-        #expect(try await service.send(Get(api: "a")).source == .cache)
+        try await expect(service.send(Get(api: "a")).source, equals: .cache)
         let hurried = Task { try await service.send(Hurried(), ignoringCache: true) }
-        #expect(await eventually { readerCount == 1 })
+        await expect(eventually { readerCount == 1 })
         clock.advance(by: 5)
         let error = await #expect(throws: NetworkError.self) { try await hurried.value }
-        #expect(error?.code == .timedOut && transport.requests.count == 1)
+        expect(error?.code == .timedOut && transport.requests.count == 1)
     }
 
     @Test("OPQ-9, BEY-6: a started job whose network goes away waits with its retry, without a slot")
@@ -176,12 +176,12 @@ struct HostReachabilityTests {
             clock.advance(by: 1)
             return readerCount == 1
         }
-        #expect(isOffline && queue.explain(job) == [.slotReleased])
+        expect(isOffline && queue.explain(job) == [.slotReleased])
         let other = TestJob()
         queue.addOperation(other)
         await other.ended()
-        #expect(transport.requests.count == 1)
+        expect(transport.requests.count, equals: 1)
         network.status = .reachable
-        #expect(try await job.value.text() == "b")
+        try await expect(job.value.text(), equals: "b")
     }
 }

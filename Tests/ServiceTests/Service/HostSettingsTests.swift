@@ -54,12 +54,12 @@ struct HostSettingsTests {
         func url(_ call: Call, _ cdnURL: URL?) throws -> String {
             try message(call) { $0.cdnURL = cdnURL }.url.absoluteString
         }
-        #expect(try url(Call(useCDN: true), cdn) == "https://cdn.example.com/files/a")
-        #expect(try url(Call(useCDN: false), cdn) == "https://api.example.com/v1/a")
-        #expect(try url(Call(useCDN: true), nil) == "https://api.example.com/v1/a")
+        try expect(url(Call(useCDN: true), cdn), equals: "https://cdn.example.com/files/a")
+        try expect(url(Call(useCDN: false), cdn), equals: "https://api.example.com/v1/a")
+        try expect(url(Call(useCDN: true), nil), equals: "https://api.example.com/v1/a")
         let own = URL(string: "https://own.example.com")
-        #expect(try url(Call(useCDN: true, baseURL: own), cdn) == "https://own.example.com/a")
-        #expect(try url(Call(api: "https://abs.example.com/x", useCDN: true), cdn) == "https://abs.example.com/x")
+        try expect(url(Call(useCDN: true, baseURL: own), cdn), equals: "https://own.example.com/a")
+        try expect(url(Call(api: "https://abs.example.com/x", useCDN: true), cdn), equals: "https://abs.example.com/x")
     }
 
     @Test("CFG-3: environments can be switched; the other host is a new one, and an unknown name an error")
@@ -67,10 +67,10 @@ struct HostSettingsTests {
         let release = try #require(URL(string: "https://release.example.com"))
         let host = HostConfiguration(baseURL: base, headers: ["X-A": "1"]) { $0.environments = ["release": release] }
         let switched = try host.switched(to: "release") { $0.headers["X-B"] = "2" }
-        #expect(host.baseURL == base && switched.baseURL == release)
-        #expect(switched.settings.headers == ["X-A": "1", "X-B": "2"] && host.settings.headers == ["X-A": "1"])
+        expect(host.baseURL == base && switched.baseURL == release)
+        expect(switched.settings.headers == ["X-A": "1", "X-B": "2"] && host.settings.headers == ["X-A": "1"])
         let error = #expect(throws: NetworkError.self) { try host.switched(to: "develop") }
-        #expect(error?.code == .invalidRequest && error?.message?.contains("\"develop\"; it has: release") == true)
+        expect(error?.code == .invalidRequest && error?.message?.contains("\"develop\"; it has: release") == true)
     }
 
     /// Marks its messages and responses.
@@ -122,7 +122,7 @@ struct HostSettingsTests {
         for _ in 0..<2 {
             for (name, service) in services {
                 let words = try await service.perform(Words())
-                #expect(words == ["\(name) read: \(name), [\"\(name)\"] back through \(name)"])
+                expect(words, equals: ["\(name) read: \(name), [\"\(name)\"] back through \(name)"])
             }
         }
     }
@@ -151,11 +151,11 @@ struct HostSettingsTests {
             var dumped = ""
             dump(value, to: &dumped)
             for text in ["\(value)", String(reflecting: value), dumped] {
-                #expect(!text.contains("s3cret") && !text.contains("ada:"), "\(text)")
+                expect(!text.contains("s3cret") && !text.contains("ada:"), "\(text)")
             }
         }
-        #expect("\(host.settings)".contains("api.example.com/v1"))
-        #expect(String(reflecting: host.settings).contains("X-App: shop"))
+        expect("\(host.settings)".contains("api.example.com/v1"))
+        expect(String(reflecting: host.settings).contains("X-App: shop"))
     }
 
     private func common(_ name: String) -> @Sendable (inout RequestDraft) throws -> Void {
@@ -172,31 +172,31 @@ struct HostSettingsTests {
         let filters = [common("1"), common("2")]
         func filtered(_ call: Call) throws -> TransportRequest { try message(call) { $0.filters = filters } }
         let relative = try filtered(Call(api: "a?kept=1", headers: ["X-Filter": "0"], count: 3))
-        #expect(relative.url.absoluteString == "https://api.example.com/v1/a/1/2?kept=1&count=3&order=12")
-        #expect(relative.headers["X-Filter"] == "012")
+        expect(relative.url.absoluteString, equals: "https://api.example.com/v1/a/1/2?kept=1&count=3&order=12")
+        expect(relative.headers["X-Filter"], equals: "012")
         let absolute = try filtered(Call(api: "https://other.example.com/x"))
-        #expect(absolute.url.absoluteString == "https://other.example.com/x/1/2?order=12")
+        expect(absolute.url.absoluteString, equals: "https://other.example.com/x/1/2?order=12")
         let json = try filtered(Call(method: .post, query: .json, count: 3))
-        #expect(json.body == .data(Data(#"{"count":3,"order":"12"}"#.utf8)) && json.url.path == "/v1/a/1/2")
+        expect(json.body == .data(Data(#"{"count":3,"order":"12"}"#.utf8)) && json.url.path == "/v1/a/1/2")
         let error = #expect(throws: NetworkError.self) { try filtered(Call(api: "forbidden")) }
-        #expect(error?.code == .invalidRequest && error?.underlying is Excess)
+        expect(error?.code == .invalidRequest && error?.underlying is Excess)
     }
 
     @Test("CFG-6: standard headers come last, then those of the host, then those of the request, whatever the case")
     func headers() throws {
         let headers = try message(Call(headers: ["user-agent": "mine"])) { $0.headers = ["accept-language": "tlh"] }
             .headers
-        #expect(headers.values(for: "User-Agent") == ["mine"] && headers.values(for: "Accept-Language") == ["tlh"])
-        #expect(try message(Call()).headers["User-Agent"]?.contains("EasyNetwork") == true)
-        #expect(try message(Call()) { $0.standardHeaders = [:] }.headers.isEmpty)
+        expect(headers.values(for: "User-Agent") == ["mine"] && headers.values(for: "Accept-Language") == ["tlh"])
+        try expect(message(Call()).headers["User-Agent"]?.contains("EasyNetwork"), equals: true)
+        try expect(message(Call()) { $0.standardHeaders = [:] }.headers.isEmpty)
     }
 
     @Test("CFG-6: Accept-Language has q-values, six languages at most, and nothing that is no language")
     func acceptLanguage() {
-        #expect(HTTPHeaders.acceptLanguage(["de-CH", "de", "en_GB"]) == "de-CH, de;q=0.9, en-GB;q=0.8")
+        expect(HTTPHeaders.acceptLanguage(["de-CH", "de", "en_GB"]), equals: "de-CH, de;q=0.9, en-GB;q=0.8")
         let many = HTTPHeaders.acceptLanguage(["a", "b", "c", "d", "e", "f", "g"])
-        #expect(many == "a, b;q=0.9, c;q=0.8, d;q=0.7, e;q=0.6, f;q=0.5")
-        #expect(HTTPHeaders.acceptLanguage([]) == nil && HTTPHeaders.acceptLanguage(["", "x\r\ny"]) == nil)
+        expect(many, equals: "a, b;q=0.9, c;q=0.8, d;q=0.7, e;q=0.6, f;q=0.5")
+        expect(HTTPHeaders.acceptLanguage([]) == nil && HTTPHeaders.acceptLanguage(["", "x\r\ny"]) == nil)
     }
 
     @Test("CFG-6: the User-Agent names the program, and is sound whatever its name")
@@ -206,17 +206,17 @@ struct HostSettingsTests {
             ["CFBundleName": "My Shop\r\n", "CFBundleShortVersionString": "2.1"],
             process
         )
-        #expect(agent.hasPrefix("My-Shop--/2.1 EasyNetwork ("))
-        #expect(HTTPSyntax.isFieldValue(HTTPHeaders.userAgent(nil, process).utf8))
+        expect(agent.hasPrefix("My-Shop--/2.1 EasyNetwork ("))
+        expect(HTTPSyntax.isFieldValue(HTTPHeaders.userAgent(nil, process).utf8))
     }
 
     @Test("REQ-7: a validator refuses before anything is sent; none means pass")
     func validator() throws {
-        #expect(try message(Call(count: 5)).url.query == "count=5")
+        try expect(message(Call(count: 5)).url.query, equals: "count=5")
         let negative = #expect(throws: NetworkError.self) { try message(Call(count: -1)) }
-        #expect(negative?.code == .invalidRequest && negative?.message == "count is negative")
+        expect(negative?.code == .invalidRequest && negative?.message == "count is negative")
         let excess = #expect(throws: NetworkError.self) { try message(Call(count: 11)) }
-        #expect(excess?.code == .invalidRequest && excess?.underlying is Excess)
+        expect(excess?.code == .invalidRequest && excess?.underlying is Excess)
     }
 
     @Test("REQ-6: a hand-made URLRequest replaces everything")
@@ -230,15 +230,15 @@ struct HostSettingsTests {
             host.headers = ["X-Host": "1"]
             host.filters = [common("1")]
         }
-        #expect(built.method == .put && built.url == custom.url && built.body == .data(Data("body".utf8)))
-        #expect(built.headers.filter { $0.name != "Content-Length" } == [.init(name: "X-Own", value: "v")])
-        #expect(built.deadlines.idle == 7)
+        expect(built.method == .put && built.url == custom.url && built.body == .data(Data("body".utf8)))
+        expect(built.headers.filter { $0.name != "Content-Length" }, equals: [.init(name: "X-Own", value: "v")])
+        expect(built.deadlines.idle, equals: 7)
         custom.httpBody = nil
         custom.httpBodyStream = InputStream(data: Data("stream".utf8))
-        #expect(try !message(Call(customURLRequest: custom)).body.isReplayable)
+        try expect(!message(Call(customURLRequest: custom)).body.isReplayable)
         custom.url = URL(string: "ftp://own.example.com")
         let error = #expect(throws: NetworkError.self) { try message(Call(customURLRequest: custom)) }
-        #expect(error?.code == .invalidRequest)
+        expect(error?.code, equals: .invalidRequest)
     }
 
     @Test("REQ-5: timeouts of an attempt, cellular access")
@@ -248,7 +248,7 @@ struct HostSettingsTests {
             var options: RequestOptions { RequestOptions(timeout: 3, allowsCellularAccess: false) }
         }
         let built = try message(Careful())
-        #expect(built.deadlines.total == 3 && !built.allowsCellularAccess)
-        #expect(try message(Call()).allowsCellularAccess)
+        expect(built.deadlines.total == 3 && !built.allowsCellularAccess)
+        try expect(message(Call()).allowsCellularAccess)
     }
 }

@@ -66,13 +66,13 @@ struct NetworkEventTests {
         for count in 1...200 {
             let operation = RequestOperation(Get(api: "a"), service: EasyNetworkService(host))
             queue.addOperation(operation)
-            #expect(await eventually { transport.messages.count == count })
+            await expect(eventually { transport.messages.count == count })
             operation.cancel()
             await operation.ended()
         }
         let ends = { heard.events.withLock { $0.filter { event in Heard.word(event).hasPrefix("call ended") } } }
-        #expect(await eventually { ends().count == 200 })
-        #expect(ends().filter { $0.operationID == nil }.count == 0)
+        await expect(eventually { ends().count == 200 })
+        expect(ends().filter { $0.operationID == nil }.count, equals: 0)
         withExtendedLifetime(subscription) {}
     }
 
@@ -89,15 +89,15 @@ struct NetworkEventTests {
         await operation.ended()
         for subscription in subscriptions { await subscription.settled() }
         let slot: Set = ["released", "regained"]
-        #expect(heard.words.filter { !slot.contains($0) } == ["added 0", "started"] + story + ["finished"])
-        #expect(heard.words.filter(slot.contains) == ["released", "regained"])
-        #expect(heardByHost.words == ["call started"] + story + ["call ended"])
+        expect(heard.words.filter { !slot.contains($0) }, equals: ["added 0", "started"] + story + ["finished"])
+        expect(heard.words.filter(slot.contains), equals: ["released", "regained"])
+        expect(heardByHost.words, equals: ["call started"] + story + ["call ended"])
         let events = heard.events.withLock { $0 }
-        #expect(events.allSatisfy { $0.operation === operation && $0.operationID == operation.operationID })
-        #expect(events.allSatisfy { $0.host == "api.example.com" && $0.tags == ["x"] })
-        #expect(Set(events.compactMap(\.callNumber)).count == 1)
+        expect(events.allSatisfy { $0.operation === operation && $0.operationID == operation.operationID })
+        expect(events.allSatisfy { $0.host == "api.example.com" && $0.tags == ["x"] })
+        expect(Set(events.compactMap(\.callNumber)).count, equals: 1)
         let repeated = heardByHost.events.withLock { $0.filter(\.isRepeated).map(Heard.word) }
-        #expect(repeated == story)
+        expect(repeated, equals: story)
     }
 
     @Test("DIA-1: a host tells of calls without a job; a failure is told once, and of importance")
@@ -107,11 +107,14 @@ struct NetworkEventTests {
         let subscription = host.subscribe(heard.note)
         _ = try? await EasyNetworkService(host).send(Get(api: "a"))
         await subscription.settled()
-        #expect(heard.words == ["call started", "first /a", "ended 404, 0 bytes", "call ended unacceptableStatus"])
+        expect(
+            heard.words,
+            equals: ["call started", "first /a", "ended 404, 0 bytes", "call ended unacceptableStatus"]
+        )
         let events = heard.events.withLock { $0 }
-        #expect(events.allSatisfy { $0.operation == nil && $0.callNumber == events[0].callNumber })
-        #expect(events.map(\.level) == [.debug, .debug, .info, .error])
-        #expect(events[0].host == "api.example.com")
+        expect(events.allSatisfy { $0.operation == nil && $0.callNumber == events[0].callNumber })
+        expect(events.map(\.level), equals: [.debug, .debug, .info, .error])
+        expect(events[0].host, equals: "api.example.com")
     }
 
     @Test("DIA-1: hits and misses of the cache are told with their reason")
@@ -128,7 +131,7 @@ struct NetworkEventTests {
             "call started", "missed absent", "first /a", "ended 200, 1 bytes", "call ended", "call started", "cached",
             "call ended",
         ]
-        #expect(heard.words == expected)
+        expect(heard.words, equals: expected)
     }
 
     @Test("DIA-1: a listener that comes late is told first what is there; suspending, resuming and draining are told")
@@ -153,7 +156,7 @@ struct NetworkEventTests {
         let expected = [
             "added 0", "started", "added 1", "suspended", "resumed", "finished", "started", "finished", "drained",
         ]
-        #expect(heard.words == expected)
+        expect(heard.words, equals: expected)
     }
 
     @Test("DIA-1: a slow listener has the last 4,096 events of a queue, and loses the oldest ones")
@@ -172,8 +175,8 @@ struct NetworkEventTests {
             if event.operation === jobs.last { break }
         }
         // One job was there, which has room for two events.
-        #expect(heard.count == 4_098)
-        #expect(heard.suffix(4_096).elementsEqual(jobs.suffix(4_096)) { $0 === $1 })
+        expect(heard.count, equals: 4_098)
+        expect(heard.suffix(4_096).elementsEqual(jobs.suffix(4_096)) { $0 === $1 })
         queue.cancelAllOperations()
         for job in [first] + jobs { await job.ended() }
     }
@@ -190,7 +193,7 @@ struct NetworkEventTests {
         var heard: [String] = []
         for await event in try await events(ofCalls: 1_100) { heard.append(Heard.word(event)) }
         let last = (76..<1_100).flatMap { ["call started", "first /\($0)", "ended 200, 0 bytes", "call ended"] }
-        #expect(heard == last)
+        expect(heard, equals: last)
     }
 
     @Test("DIA-1: bytes of a transfer are told, and all of them at its end")
@@ -205,7 +208,7 @@ struct NetworkEventTests {
         _ = try await operation.value
         await operation.ended()
         await subscription.settled()
-        #expect(heard.words.contains("4 of 4"), "\(heard.words)")
+        expect(heard.words.contains("4 of 4"), "\(heard.words)")
     }
 
     @Test("DIA-1, BEY-3: each of many listeners that come at any moment hears of a job in order, and of no event twice")
@@ -236,13 +239,13 @@ struct NetworkEventTests {
             let byJob = Dictionary(grouping: events) { $0.operation.map(ObjectIdentifier.init) }
             for (_, events) in byJob {
                 let words = events.map { Heard.word($0).prefix(7) }
-                #expect(words == ["added 0", "started", "finishe"].filter(words.contains) || words.first == "added 1")
-                #expect(words.first?.hasPrefix("added") == true && words.last == "finishe", "\(words)")
-                #expect(words.count <= 3 && Set(words).count == words.count, "\(words)")
+                expect(words == ["added 0", "started", "finishe"].filter(words.contains) || words.first == "added 1")
+                expect(words.first?.hasPrefix("added") == true && words.last == "finishe", "\(words)")
+                expect(words.count <= 3 && Set(words).count == words.count, "\(words)")
             }
         }
         // The first listener was there before all but one job.
-        #expect(
+        expect(
             Set(listeners[0].0.events.withLock { $0.compactMap { $0.operation.map(ObjectIdentifier.init) } }).count
                 >= 299
         )

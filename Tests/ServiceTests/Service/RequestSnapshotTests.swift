@@ -71,13 +71,13 @@ struct RequestSnapshotTests {
         let operation = RequestOperation(request, service: EasyNetworkService(host(transport)))
         let queue = NetworkQueue()
         queue.addOperation(operation)
-        #expect(try await operation.value == Data("ok".utf8))
-        #expect(transport.requests.count == 2)
+        try await expect(operation.value, equals: Data("ok".utf8))
+        expect(transport.requests.count, equals: 2)
         var counts = reads.all
         // A request that may join is asked for it before, as the cache's policy depends on it.
         let methodCount = counts.removeValue(forKey: "method")
-        #expect(policy == .join || methodCount == 1)
-        #expect(counts == ["query": 1, "params": 1, "headers": 1, "options": 1, "validateParameters": 1])
+        expect(policy == .join || methodCount == 1)
+        expect(counts, equals: ["query": 1, "params": 1, "headers": 1, "options": 1, "validateParameters": 1])
     }
 
     @Test("REQ-1: filters, interceptors and notifications get the request as its user made it")
@@ -107,8 +107,8 @@ struct RequestSnapshotTests {
         }
         let upload = UploadOperation(Put(), from: .text("other"), service: EasyNetworkService(host))
         NetworkQueue().addOperation(upload)
-        #expect(try await upload.value == Data("other".utf8))
-        #expect(transport.requests.first?.query == "n=1")
-        #expect(seen.withLock { $0 } == ["Put", "Put"])
+        try await expect(upload.value, equals: Data("other".utf8))
+        expect(transport.requests.first?.query, equals: "n=1")
+        expect(seen.withLock { $0 }, equals: ["Put", "Put"])
     }
 }

@@ -69,10 +69,10 @@ struct RetryTests {
         let operation = RequestOperation(Call(), service: EasyNetworkService(host))
         queue.addOperation(operation)
         let response = try await operation.value
-        #expect(sent.withLock { $0 } == 3 && response.history.count == 3)
-        #expect(response.body == Data(repeating: 3, count: 200_000))
-        #expect(response.headers["X-Attempt-3"] == "yes")
-        #expect(response.headers["X-Attempt-1"] == nil && response.headers["X-Attempt-2"] == nil)
+        expect(sent.withLock { $0 } == 3 && response.history.count == 3)
+        expect(response.body, equals: Data(repeating: 3, count: 200_000))
+        expect(response.headers["X-Attempt-3"], equals: "yes")
+        expect(response.headers["X-Attempt-1"] == nil && response.headers["X-Attempt-2"] == nil)
     }
 
     @Test("BEY-8: a 503 with Retry-After: 2 is retried after two seconds of manual time")
@@ -82,12 +82,12 @@ struct RetryTests {
         queue.addOperation(operation)
         await clock.waitForTimers(1)
         clock.advance(by: 1.9)
-        #expect(transport.requests.count == 1 && !operation.isFinished)
+        expect(transport.requests.count == 1 && !operation.isFinished)
         clock.advance(by: 0.1)
         let response = try await operation.value
-        #expect(try response.text() == "done" && transport.requests.count == 2)
-        #expect(response.history.map(\.statusCode) == [503, 200] && response.history.map(\.delay) == [0, 2])
-        #expect(response.history.map(\.reason) == [.first, .retry])
+        try expect(response.text() == "done" && transport.requests.count == 2)
+        expect(response.history.map(\.statusCode) == [503, 200] && response.history.map(\.delay) == [0, 2])
+        expect(response.history.map(\.reason), equals: [.first, .retry])
     }
 
     @Test(
@@ -100,12 +100,12 @@ struct RetryTests {
         for delay in [0.25, 0.5] {
             await clock.waitForTimers(1)
             clock.advance(by: delay - 0.01)
-            #expect(clock.pendingCount == 1)
+            expect(clock.pendingCount, equals: 1)
             clock.advance(by: 0.01)
         }
         let error = await #expect(throws: NetworkError.self) { try await operation.value }
-        #expect(error?.code == .unacceptableStatus && error?.statusCode == 500 && error?.attempts == 3)
-        #expect(error?.history.map(\.delay) == [0, 0.25, 0.5] && transport.requests.count == 3)
+        expect(error?.code == .unacceptableStatus && error?.statusCode == 500 && error?.attempts == 3)
+        expect(error?.history.map(\.delay) == [0, 0.25, 0.5] && transport.requests.count == 3)
     }
 
     @Test("BEY-8: a lost connection is retried, a POST only with its key, which stays the same")
@@ -115,15 +115,15 @@ struct RetryTests {
         let plain = RequestOperation(Call(method: .post), service: service)
         queue.addOperation(plain)
         let error = await #expect(throws: NetworkError.self) { try await plain.value }
-        #expect(error?.code == .connectionLost && error?.attempts == 1)
+        expect(error?.code == .connectionLost && error?.attempts == 1)
         answers(.fault(.close), .text("done"))
         let keyed = RequestOperation(Call(method: .post, idempotencyKey: "k-1"), service: service)
         queue.addOperation(keyed)
         await clock.waitForTimers(1)
         clock.advance(by: 1)
         _ = try await keyed.value
-        #expect(transport.requests.map { $0.headers["Idempotency-Key"] } == [nil, "k-1", "k-1"])
-        #expect(transport.requests.allSatisfy { $0.body == Data("x".utf8) })
+        expect(transport.requests.map { $0.headers["Idempotency-Key"] }, equals: [nil, "k-1", "k-1"])
+        expect(transport.requests.allSatisfy { $0.body == Data("x".utf8) })
     }
 
     @Test("BEY-6, BEY-8: a job that waits for its retry gives its slot back, and asks for one again")
@@ -137,13 +137,13 @@ struct RetryTests {
         // The queue has a single slot.
         let other = RequestOperation(Get(api: "b"), service: service)
         queue.addOperation(other)
-        #expect(try await other.value.text() == "other")
-        #expect(!waiting.isFinished)
+        try await expect(other.value.text(), equals: "other")
+        expect(!waiting.isFinished)
         queue.isSuspended = true
         clock.advance(by: 5)
-        #expect(transport.requests.count == 2)
+        expect(transport.requests.count, equals: 2)
         queue.isSuspended = false
-        #expect(try await waiting.value.text() == "done")
+        try await expect(waiting.value.text(), equals: "done")
     }
 
     @Test("OPQ-2, BEY-8: cancelled while it waits for its retry, it ends at once and sends nothing more")
@@ -154,9 +154,9 @@ struct RetryTests {
         await clock.waitForTimers(1)
         operation.cancel()
         await operation.ended()
-        #expect(operation.error?.code == .cancelled)
-        #expect(await eventually { clock.pendingCount == 0 })
-        #expect(transport.requests.count == 1)
+        expect(operation.error?.code, equals: .cancelled)
+        await expect(eventually { clock.pendingCount == 0 })
+        expect(transport.requests.count, equals: 1)
     }
 
     @Test("REQ-5, BEY-8: the time for all attempts together ends the wait for the next")
@@ -166,16 +166,16 @@ struct RetryTests {
         queue.addOperation(operation)
         await clock.waitForTimers(2)
         clock.advance(by: 2.9)
-        #expect(!operation.isFinished)
+        expect(!operation.isFinished)
         clock.advance(by: 0.1)
         let error = await #expect(throws: NetworkError.self) { try await operation.value }
-        #expect(error?.code == .timedOut && error?.attempts == 1 && error?.message?.contains("3") == true)
-        #expect(await eventually { clock.pendingCount == 0 })
+        expect(error?.code == .timedOut && error?.attempts == 1 && error?.message?.contains("3") == true)
+        await expect(eventually { clock.pendingCount == 0 })
         for timeout in [0, -1, Double.infinity, .nan] {
             let bad = RequestOperation(Call(overallTimeout: timeout), service: try service())
             queue.addOperation(bad)
             let error = await #expect(throws: NetworkError.self) { try await bad.value }
-            #expect(error?.code == .invalidRequest && error?.message?.contains("overall timeout") == true)
+            expect(error?.code == .invalidRequest && error?.message?.contains("overall timeout") == true)
         }
     }
 
@@ -195,9 +195,9 @@ struct RetryTests {
                 await Task.yield()
             }
         }
-        #expect(operations.allSatisfy { $0.error?.statusCode == 503 })
+        expect(operations.allSatisfy { $0.error?.statusCode == 503 })
         // The budget allows three retries, and ten requests earn two more.
-        #expect(transport.requests.count == 15)
+        expect(transport.requests.count, equals: 15)
     }
 
     @Test("BEY-8: a request may have a policy of its own, and a host none")
@@ -209,9 +209,9 @@ struct RetryTests {
         }
         answers(.status(503))
         let error = await #expect(throws: NetworkError.self) { try await service().send(Never()) }
-        #expect(error?.attempts == 1)
+        expect(error?.attempts, equals: 1)
         let never = try service { $0.retry = .never }
         await #expect(throws: NetworkError.self) { try await never.send(Call()) }
-        #expect(transport.requests.count == 2)
+        expect(transport.requests.count, equals: 2)
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("CurlChunkSizes")
 struct CurlChunkSizesTests {
@@ -18,7 +19,11 @@ struct CurlChunkSizesTests {
     private static func check(_ text: String, isGood: Bool) {
         for first in 0...text.utf8.count {
             for second in first...text.utf8.count {
-                #expect(accepts(text, first, second) == isGood, "\(text.debugDescription) cut at \(first), \(second)")
+                expect(
+                    accepts(text, first, second),
+                    equals: isGood,
+                    "\(text.debugDescription) cut at \(first), \(second)"
+                )
             }
         }
     }

@@ -4,12 +4,13 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("The meaning of libcurl's results")
 struct CurlCodeTests {
     init() {
         // The texts come from the library, which may not have been loaded yet.
-        #expect(CurlLibrary.problem == nil)
+        expect(CurlLibrary.problem == nil)
     }
 
     /// The curl codes of each error code that an HTTP exchange can return, from libcurl's documentation.
@@ -54,9 +55,9 @@ struct CurlCodeTests {
         for (code, results) in Self.meanings {
             for result in results {
                 let error = NetworkError(curl: result, detail: "")
-                #expect(error.code == code, "\(result)")
-                #expect(error.message?.isEmpty == false, "\(result)")
-                #expect(NetworkError(curl: result, detail: "detail").message?.isEmpty == false)
+                expect(error.code, equals: code, "\(result)")
+                expect(error.message?.isEmpty, equals: false, "\(result)")
+                expect(NetworkError(curl: result, detail: "detail").message?.isEmpty, equals: false)
             }
         }
     }
@@ -73,8 +74,8 @@ struct CurlCodeTests {
     )
     func proxySecrets(detail: String) {
         let text = NetworkError(curl: CCURLE_COULDNT_RESOLVE_PROXY, detail: detail).localizedDescription
-        #expect(!text.contains("s3") && !text.contains("cret") && !text.contains("ada"), "\(text)")
-        #expect(text.contains("@h:"), "\(text)")
+        expect(!text.contains("s3") && !text.contains("cret") && !text.contains("ada"), "\(text)")
+        expect(text.contains("@h:"), "\(text)")
     }
 
     @Test("RSP-6: an unreachable address is .notConnected; a refusal or an unknown name is not")
@@ -82,32 +83,34 @@ struct CurlCodeTests {
         func code(_ result: ccurl_code, _ systemError: Int32) -> NetworkError.Code {
             NetworkError(curl: result, detail: "", systemError: Int(systemError)).code
         }
-        #expect(code(CCURLE_COULDNT_CONNECT, ENETUNREACH) == .notConnected)
-        #expect(code(CCURLE_COULDNT_CONNECT, ECONNREFUSED) == .cannotConnect)
-        #expect(code(CCURLE_COULDNT_CONNECT, EHOSTUNREACH) == .cannotConnect)
-        #expect(code(CCURLE_COULDNT_RESOLVE_HOST, ENETUNREACH) == .cannotConnect)
-        #expect(code(CCURLE_RECV_ERROR, ENETUNREACH) == .connectionLost)
+        expect(code(CCURLE_COULDNT_CONNECT, ENETUNREACH), equals: .notConnected)
+        expect(code(CCURLE_COULDNT_CONNECT, ECONNREFUSED), equals: .cannotConnect)
+        expect(code(CCURLE_COULDNT_CONNECT, EHOSTUNREACH), equals: .cannotConnect)
+        expect(code(CCURLE_COULDNT_RESOLVE_HOST, ENETUNREACH), equals: .cannotConnect)
+        expect(code(CCURLE_RECV_ERROR, ENETUNREACH), equals: .connectionLost)
     }
 
     @Test("CBK-7: an invalid chunk is a bad answer, a lost connection is not")
     func chunks() {
-        #expect(
-            NetworkError(curl: CCURLE_RECV_ERROR, detail: "Malformed encoding found in chunked-encoding").code
-                == .badServerResponse
+        expect(
+            NetworkError(curl: CCURLE_RECV_ERROR, detail: "Malformed encoding found in chunked-encoding").code,
+            equals: .badServerResponse
         )
-        #expect(
-            NetworkError(curl: CCURLE_RECV_ERROR, detail: "Recv failure: Connection reset by peer").code
-                == .connectionLost
+        expect(
+            NetworkError(curl: CCURLE_RECV_ERROR, detail: "Recv failure: Connection reset by peer").code,
+            equals: .connectionLost
         )
     }
 
     @Test("SEC-2: a certificate that a server refuses after the handshake, as with TLS 1.3, is an error of TLS")
     func alerts() {
         let detail = "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0"
-        #expect(NetworkError(curl: CCURLE_RECV_ERROR, detail: detail).code == .tls)
-        #expect(NetworkError(curl: CCURLE_SEND_ERROR, detail: "SSL_write: tlsv1 alert unknown ca").code == .tls)
+        expect(NetworkError(curl: CCURLE_RECV_ERROR, detail: detail).code, equals: .tls)
+        expect(NetworkError(curl: CCURLE_SEND_ERROR, detail: "SSL_write: tlsv1 alert unknown ca").code, equals: .tls)
         let others = ["Recv failure: alert certificate", "OpenSSL SSL_read: sslv3 alert bad record mac, errno 0"]
-        for other in others { #expect(NetworkError(curl: CCURLE_RECV_ERROR, detail: other).code == .connectionLost) }
+        for other in others {
+            expect(NetworkError(curl: CCURLE_RECV_ERROR, detail: other).code, equals: .connectionLost)
+        }
     }
 }
 #endif

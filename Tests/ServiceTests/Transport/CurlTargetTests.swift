@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("CurlTarget")
 struct CurlTargetTests {
@@ -17,11 +18,11 @@ struct CurlTargetTests {
     func components(_ text: String) throws {
         let url = try #require(URL(string: text))
         let target = CurlTarget(address: url.absoluteString)
-        #expect(target.isHTTPS == (url.scheme?.lowercased() == "https") && target.isHTTP == !target.isHTTPS)
-        #expect(target.hasCredentials == (url.user != nil || url.password != nil))
+        expect(target.isHTTPS == (url.scheme?.lowercased() == "https") && target.isHTTP == !target.isHTTPS)
+        expect(target.hasCredentials, equals: (url.user != nil || url.password != nil))
         let origin = try #require(URL(string: target.origin))
-        #expect(origin.scheme == url.scheme && origin.host == url.host && origin.port == url.port)
-        #expect(origin.user == nil && origin.path.isEmpty && origin.query == nil && origin.fragment == nil)
+        expect(origin.scheme == url.scheme && origin.host == url.host && origin.port == url.port)
+        expect(origin.user == nil && origin.path.isEmpty && origin.query == nil && origin.fragment == nil)
     }
 
     @Test(
@@ -30,15 +31,15 @@ struct CurlTargetTests {
     )
     func none(_ text: String) throws {
         let target = CurlTarget(address: text)
-        #expect(!target.isHTTP && !target.isHTTPS && target.origin == text)
+        expect(!target.isHTTP && !target.isHTTPS && target.origin == text)
     }
 
     @Test("SEC-2: a relative address includes its base")
     func relative() throws {
         let url = try #require(URL(string: "b?c", relativeTo: URL(string: "http://user@a.example:81/x/")))
         let target = CurlTarget(address: url.absoluteString)
-        #expect(target.address == "http://user@a.example:81/x/b?c" && target.origin == "http://a.example:81")
-        #expect(target.hasCredentials)
+        expect(target.address == "http://user@a.example:81/x/b?c" && target.origin == "http://a.example:81")
+        expect(target.hasCredentials)
     }
 }
 #endif

@@ -51,8 +51,8 @@ struct CurlTransportTests {
         let transport = CurlTransport()
         for _ in 0..<2 {
             let outcome = await start(try request(server, "/raw"), over: transport).end()
-            #expect(outcome.code == .badServerResponse, "\(outcome)")
-            #expect(await start(try request(server, "/ok"), over: transport).end().body == Data("ok".utf8))
+            expect(outcome.code, equals: .badServerResponse, "\(outcome)")
+            await expect(start(try request(server, "/ok"), over: transport).end().body, equals: Data("ok".utf8))
         }
     }
 
@@ -68,7 +68,7 @@ struct CurlTransportTests {
         let outcome = try await outcome(
             ofAnswer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: \(coding)\r\n\r\n\(body)".utf8
         )
-        #expect(outcome.code == nil && outcome.body == Data("hello".utf8), "\(outcome)")
+        expect(outcome.code == nil && outcome.body == Data("hello".utf8), "\(outcome)")
     }
 
     @Test("RSP-3: large chunks arrive whole, whatever their sizes", arguments: ["7ff", "ABCDE", "aBcDe"])
@@ -79,7 +79,7 @@ struct CurlTransportTests {
         let chunk = Data("\(size)\r\n".utf8) + content + Data("\r\n".utf8)
         let head = Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
         let outcome = try await outcome(ofAnswer: head + chunk + chunk + chunk + Data("0\r\n\r\n".utf8))
-        #expect(outcome.code == nil && outcome.body == content + content + content)
+        expect(outcome.code == nil && outcome.body == content + content + content)
     }
 
     // MARK: - Ending
@@ -94,19 +94,19 @@ struct CurlTransportTests {
         loop = transport?.loop
         var exchanges: [RecordedExchange] = []
         if let transport {
-            #expect(await start(try request(server, "/ok"), over: transport).end().end?.error == nil)
+            await expect(start(try request(server, "/ok"), over: transport).end().end?.error == nil)
             exchanges = try (0..<5).map { _ in start(try request(server, "/stall"), over: transport) }
             await server.waitForRequests(3)
         }
         transport = nil
         for exchange in exchanges {
             let outcome = await exchange.end()
-            #expect(outcome.code == .cancelled && outcome.faults.isEmpty)
+            expect(outcome.code == .cancelled && outcome.faults.isEmpty)
             exchange.exchange.cancel()
         }
-        #expect(await server.waitForConnections(0))
+        await expect(server.waitForConnections(0))
         exchanges = []
-        #expect(await eventually { loop == nil })
+        await expect(eventually { loop == nil })
     }
 
     @Test("BEY-1: thousands of requests with random faults and cancels end once each and leave nothing behind")
@@ -120,9 +120,9 @@ struct CurlTransportTests {
             let (descriptors, memory) = (CurlFates.descriptorCount, CurlFates.residentBytes)
             for seed in 3...TestLoad.count(20, part: 12) { try await CurlFates().run(count: count, seed: UInt64(seed)) }
             // The system opens some descriptors on first use; a leak in every run would be at least ten.
-            #expect(await eventually { CurlFates.descriptorCount < descriptors + 8 })
+            await expect(eventually { CurlFates.descriptorCount < descriptors + 8 })
             // The allocator retains some freed memory; the bodies of 20,000 requests are a gigabyte.
-            #expect(CurlFates.residentBytes < memory + 128 << 20 || Sanitizer.isThere)
+            expect(CurlFates.residentBytes < memory + 128 << 20 || Sanitizer.isThere)
         }
         #else
         for seed in 1...2 { try await CurlFates().run(count: 1_000, seed: UInt64(seed)) }
@@ -147,15 +147,15 @@ struct CurlTransportTests {
             for cancelled in 0...10 {
                 await server.waitForRequests(limit + cancelled * 2)
                 // Any further request would have arrived before this one.
-                #expect(await start(try request(server, "/ok"), over: other).end().end?.error == nil)
-                #expect(server.requests(to: "/stall").count == limit + cancelled)
+                await expect(start(try request(server, "/ok"), over: other).end().end?.error == nil)
+                expect(server.requests(to: "/stall").count, equals: limit + cancelled)
                 exchanges[cancelled].exchange.cancel()
-                #expect(await exchanges[cancelled].end().code == .cancelled)
+                await expect(exchanges[cancelled].end().code, equals: .cancelled)
             }
             // Cancels both the waiting and the running exchanges.
             for exchange in exchanges.reversed() { exchange.exchange.cancel() }
-            for exchange in exchanges { #expect(await exchange.end().faults.isEmpty) }
-            #expect(await start(try request(server, "/ok"), over: transport).end().end?.error == nil)
+            for exchange in exchanges { await expect(exchange.end().faults.isEmpty) }
+            await expect(start(try request(server, "/ok"), over: transport).end().end?.error == nil)
         }
     }
 
@@ -176,8 +176,8 @@ struct CurlTransportTests {
         await server.waitForRequests(1)
         clock.advance(by: 100)
         stalled.exchange.cancel()
-        #expect(await stalled.end().code == .cancelled)
-        #expect(await waiting.end().end?.error == nil)
+        await expect(stalled.end().code, equals: .cancelled)
+        await expect(waiting.end().end?.error == nil)
     }
 
     @Test("BEY-1: ten thousand waiting exchanges that cannot be sent end without recursion")
@@ -193,8 +193,8 @@ struct CurlTransportTests {
         let exchanges = (0..<10_000).map { _ in start(message, over: transport) }
         await server.waitForRequests(1)
         stalled.exchange.cancel()
-        for exchange in exchanges { #expect(await exchange.end().code == .invalidRequest) }
-        #expect(server.requests.count == 1)
+        for exchange in exchanges { await expect(exchange.end().code, equals: .invalidRequest) }
+        expect(server.requests.count, equals: 1)
     }
 
     @Test("REQ-5: with the machine's clock, deadlines of fractions of a second end an exchange")
@@ -208,7 +208,7 @@ struct CurlTransportTests {
         ] {
             var message = try request(server, "/stall")
             message.deadlines = deadlines
-            #expect(await start(message, over: transport).end().code == .timedOut)
+            await expect(start(message, over: transport).end().code, equals: .timedOut)
         }
     }
 
@@ -223,13 +223,14 @@ struct CurlTransportTests {
             """
         let outcome = try await outcome(ofAnswer: answer.utf8)
         let head = try #require(outcome.head)
-        #expect(head.statusCode == 200 && outcome.body == Data("ok".utf8))
-        #expect(outcome.end?.error == nil && outcome.faults.isEmpty)
-        #expect(
-            head.headers.map(\.name) == ["Zulu", "Set-Cookie", "Alpha", "Set-Cookie", "Empty", "Transfer-Encoding"]
+        expect(head.statusCode == 200 && outcome.body == Data("ok".utf8))
+        expect(outcome.end?.error == nil && outcome.faults.isEmpty)
+        expect(
+            head.headers.map(\.name),
+            equals: ["Zulu", "Set-Cookie", "Alpha", "Set-Cookie", "Empty", "Transfer-Encoding"]
         )
-        #expect(head.headers.values(for: "Set-Cookie") == ["a=1", "b=2"])
-        #expect(head.headers["Alpha"] == "two words" && head.headers["Empty"] == "")
+        expect(head.headers.values(for: "Set-Cookie"), equals: ["a=1", "b=2"])
+        expect(head.headers["Alpha"] == "two words" && head.headers["Empty"] == "")
     }
 
     @Test("SEC-2: endless header fields, and a field without colon, are a bad answer")
@@ -241,8 +242,8 @@ struct CurlTransportTests {
         let endless = start + "A: " + String(repeating: "b", count: 300_000)
         for answer in [many, long, endless, start + "no colon\r\n\r\n"] {
             let outcome = try await outcome(ofAnswer: answer.utf8)
-            #expect(outcome.code == .badServerResponse, "\(answer.prefix(60)): \(String(describing: outcome.end))")
-            #expect(outcome.head == nil && outcome.faults.isEmpty)
+            expect(outcome.code, equals: .badServerResponse, "\(answer.prefix(60)): \(String(describing: outcome.end))")
+            expect(outcome.head == nil && outcome.faults.isEmpty)
         }
     }
 
@@ -255,14 +256,14 @@ struct CurlTransportTests {
             Array("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: \(body.count)\r\n\r\n".utf8) + body
         }
         let good = try await outcome(ofAnswer: answer("gzip", hello))
-        #expect(good.body == Data("hello".utf8) && good.end?.error == nil)
-        #expect(try await outcome(ofAnswer: answer("gzip", Array("hello".utf8))).code == .cannotParseResponse)
+        expect(good.body == Data("hello".utf8) && good.end?.error == nil)
+        try await expect(outcome(ofAnswer: answer("gzip", Array("hello".utf8))).code, equals: .cannotParseResponse)
         // A second gzip member is decoded; trailing bytes are ignored, as in browsers.
-        #expect(try await outcome(ofAnswer: answer("x-gzip", hello + hello)).body == Data("hellohello".utf8))
-        #expect(try await outcome(ofAnswer: answer("gzip", hello + [0, 0x1F, 9])).body == Data("hello".utf8))
-        #expect(try await outcome(ofAnswer: answer("gzip", hello + hello.prefix(9))).code == .cannotParseResponse)
-        #expect(try await outcome(ofAnswer: answer("identity, gzip", hello)).body == Data("hello".utf8))
-        #expect(try await outcome(ofAnswer: answer("gzip", [])).end?.error == nil)
+        try await expect(outcome(ofAnswer: answer("x-gzip", hello + hello)).body, equals: Data("hellohello".utf8))
+        try await expect(outcome(ofAnswer: answer("gzip", hello + [0, 0x1F, 9])).body, equals: Data("hello".utf8))
+        try await expect(outcome(ofAnswer: answer("gzip", hello + hello.prefix(9))).code, equals: .cannotParseResponse)
+        try await expect(outcome(ofAnswer: answer("identity, gzip", hello)).body, equals: Data("hello".utf8))
+        try await expect(outcome(ofAnswer: answer("gzip", [])).end?.error == nil)
     }
 
     @Test("REQ-3: a POST without body says so, and lengths, signs of waiting and credentials are not passed on")
@@ -274,15 +275,15 @@ struct CurlTransportTests {
         let address = server.baseURL.absoluteString.replacingOccurrences(of: "//", with: "//user:secret@")
         var message = TransportRequest(method: .post, url: try #require(URL(string: address + "/a")))
         message.headers = ["Content-Length": "7", "transfer-encoding": "chunked", "Empty": "", "A": "1", "a": "2"]
-        #expect(await start(message, over: transport).end().head?.statusCode == 200)
+        await expect(start(message, over: transport).end().head?.statusCode, equals: 200)
         let bare = try #require(server.requests.last)
-        #expect(bare.headers.values(for: "Content-Length") == ["0"])
-        #expect(bare.headers["Transfer-Encoding"] == nil && bare.headers["Expect"] == nil)
-        #expect(bare.headers["Authorization"] == nil && bare.headers["Content-Type"] == nil)
-        #expect(bare.headers["Empty"] == "" && bare.headers.values(for: "A") == ["1", "2"])
+        expect(bare.headers.values(for: "Content-Length"), equals: ["0"])
+        expect(bare.headers["Transfer-Encoding"] == nil && bare.headers["Expect"] == nil)
+        expect(bare.headers["Authorization"] == nil && bare.headers["Content-Type"] == nil)
+        expect(bare.headers["Empty"] == "" && bare.headers.values(for: "A") == ["1", "2"])
         message.body = .data(Data(repeating: 1, count: 3_000_000))
-        #expect(await start(message, over: transport).end().head?.statusCode == 200)
-        #expect(server.requests.last?.body.count == 3_000_000 && server.requests.last?.headers["Expect"] == nil)
+        await expect(start(message, over: transport).end().head?.statusCode, equals: 200)
+        expect(server.requests.last?.body.count == 3_000_000 && server.requests.last?.headers["Expect"] == nil)
     }
 
     @Test("SEC-2: a request on a reused connection contains nothing of the one before")
@@ -294,17 +295,17 @@ struct CurlTransportTests {
         secret.method = .put
         secret.headers = ["Authorization": "secret", "Accept": "text/plain", "Expect": "nothing"]
         secret.body = .data(Data("body".utf8))
-        #expect(await start(secret, over: transport).end().end?.error == nil)
-        #expect(await start(try request(server, "/a"), over: transport).end().body == Data("answer".utf8))
+        await expect(start(secret, over: transport).end().end?.error == nil)
+        await expect(start(try request(server, "/a"), over: transport).end().body, equals: Data("answer".utf8))
         var head = try request(server, "/a")
         head.method = .head
-        #expect(await start(head, over: transport).end().head?.headers["Content-Length"] == "6")
-        #expect(await start(try request(server, "/a"), over: transport).end().body == Data("answer".utf8))
+        await expect(start(head, over: transport).end().head?.headers["Content-Length"], equals: "6")
+        await expect(start(try request(server, "/a"), over: transport).end().body, equals: Data("answer".utf8))
         for received in server.requests.dropFirst() {
-            #expect(Set(received.headers.map { $0.name.lowercased() }) == ["host", "accept", "accept-encoding"])
-            #expect(received.body.isEmpty && received.connection == server.requests.first?.connection)
+            expect(Set(received.headers.map { $0.name.lowercased() }), equals: ["host", "accept", "accept-encoding"])
+            expect(received.body.isEmpty && received.connection == server.requests.first?.connection)
         }
-        #expect(server.requests.map(\.method) == ["PUT", "GET", "HEAD", "GET"])
+        expect(server.requests.map(\.method), equals: ["PUT", "GET", "HEAD", "GET"])
     }
 
     @Test("BEY-1: no server, no such name and no TLS are errors with libcurl's text")
@@ -315,25 +316,25 @@ struct CurlTransportTests {
         defer { withExtendedLifetime(transport) {} }
         let secure = try #require(URL(string: address.replacingOccurrences(of: "http:", with: "https:")))
         let tls = await start(TransportRequest(url: secure), over: transport).end()
-        #expect(tls.code == .tls && tls.end?.error?.message?.isEmpty == false)
+        expect(tls.code == .tls && tls.end?.error?.message?.isEmpty == false)
         let closed = try DeafListener(.closed)
         let refused = await start(TransportRequest(url: closed.url), over: transport).end()
         defer { withExtendedLifetime(closed) {} }
-        #expect(refused.code == .cannotConnect && refused.end?.error?.message?.contains("127.0.0.1") == true)
+        expect(refused.code == .cannotConnect && refused.end?.error?.message?.contains("127.0.0.1") == true)
         let name = try #require(URL(string: "http://nowhere.invalid/"))
         var unknown = TransportRequest(url: name)
         // Without a network, the resolver may try for longer than the idle deadline.
         unknown.deadlines = TransportDeadlines(idle: nil)
-        #expect(await start(unknown, over: transport).end().code == .cannotConnect)
+        await expect(start(unknown, over: transport).end().code, equals: .cannotConnect)
         // TCP has no route to this address, so the system reports an unreachable network.
         let broadcast = TransportRequest(url: try #require(URL(string: "http://255.255.255.255/")))
         let unreachable = await start(broadcast, over: transport).end()
-        #expect(unreachable.code == .notConnected && unreachable.end?.error?.phase == .connect, "\(unreachable)")
-        #expect(await start(TransportRequest(url: closed.url), over: transport).end().code == .cannotConnect)
+        expect(unreachable.code == .notConnected && unreachable.end?.error?.phase == .connect, "\(unreachable)")
+        await expect(start(TransportRequest(url: closed.url), over: transport).end().code, equals: .cannotConnect)
         // A failure must not leave state in libcurl's handle that affects the next request.
         let next = try MockServer()
         next.route("GET", "/ok") { _ in .text("ok") }
-        #expect(await start(try request(next, "/ok"), over: transport).end().end?.error == nil)
+        await expect(start(try request(next, "/ok"), over: transport).end().end?.error == nil)
     }
 }
 #endif

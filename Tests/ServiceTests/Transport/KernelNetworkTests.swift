@@ -172,16 +172,16 @@ struct KernelNetworkTests {
     @Test("OPQ-9: links, addresses and routes tell whether there is a network", arguments: kernels)
     private func status(kernel: Kernel) {
         var network = KernelNetwork()
-        #expect(network.isOutdated && !network.isAsking)
-        #expect(kernel.answerAll(&network) == kernel.status)
-        #expect(!network.isOutdated && !network.isAsking)
+        expect(network.isOutdated && !network.isAsking)
+        expect(kernel.answerAll(&network), equals: kernel.status)
+        expect(!network.isOutdated && !network.isAsking)
         // Nothing of the answer before is left, and it does not matter how the messages are spread over datagrams.
         let nothing = Kernel("the loopback", .unreachable) { kernel in
             kernel.links.removeLast()
             (kernel.addresses, kernel.routes) = ([], [])
         }
-        #expect(nothing.answerAll(&network) == .unreachable)
-        #expect(kernel.answerAll(&network) { $0 = [$0.flatMap { $0 }] } == kernel.status)
+        expect(nothing.answerAll(&network), equals: .unreachable)
+        expect(kernel.answerAll(&network) { $0 = [$0.flatMap { $0 }] }, equals: kernel.status)
     }
 
     @Test("OPQ-9: the questions are those for whole tables")
@@ -189,10 +189,10 @@ struct KernelNetworkTests {
         var network = KernelNetwork()
         let first = network.ask()
         // RTM_GETLINK, NLM_F_REQUEST and NLM_F_DUMP, and a whole ifinfomsg.
-        #expect(first == Message.make(18, flags: 0x301, 1, .init(repeating: 0, count: 16), port: 0))
+        expect(first, equals: Message.make(18, flags: 0x301, 1, .init(repeating: 0, count: 16), port: 0))
         var numbers: [UInt8] = []
         _ = Kernel("all", .reachable).answerAll(&network) { numbers.append($0[0][8]) }
-        #expect(numbers == [2, 3, 4])
+        expect(numbers, equals: [2, 3, 4])
     }
 
     @Test("OPQ-9: a change makes the answer outdated, whoever has made it")
@@ -202,22 +202,22 @@ struct KernelNetworkTests {
             var network = KernelNetwork()
             // With the number of the question that the answer is awaited for.
             let status = kernel.answerAll(&network) { $0.insert(Message.make(type, flags: 0, 2), at: 0) }
-            #expect(status == .reachable && network.isOutdated)
+            expect(status == .reachable && network.isOutdated)
             _ = kernel.answerAll(&network)
-            #expect(!network.isOutdated)
-            #expect(network.read(Message.make(type, flags: 0, 9)[...]) == .nothing && network.isOutdated)
+            expect(!network.isOutdated)
+            expect(network.read(Message.make(type, flags: 0, 9)[...]) == .nothing && network.isOutdated)
         }
         var network = KernelNetwork()
         _ = kernel.answerAll(&network)
         // NLMSG_NOOP, the rest of an earlier answer, and what is none of the groups'.
         let others = [Message.make(1, 9), Message.make(24, 2, Message.route()), Message.done(2), Message.make(60, 9)]
         for message in others {
-            #expect(network.read(message[...]) == .nothing && !network.isOutdated)
+            expect(network.read(message[...]) == .nothing && !network.isOutdated)
         }
-        #expect(network.read(Message.make(4, 9)[...]) == .nothing && network.isOutdated)
+        expect(network.read(Message.make(4, 9)[...]) == .nothing && network.isOutdated)
         _ = kernel.answerAll(&network)
         network.lose()
-        #expect(network.isOutdated)
+        expect(network.isOutdated)
     }
 
     @Test("OPQ-9: an answer that was interrupted says nothing, and is asked for again", arguments: [0, 1, 2])
@@ -229,8 +229,8 @@ struct KernelNetworkTests {
                 if left == 0 { messages[atEnd ? messages.count - 1 : 0][6] |= 0x10 }
                 left -= 1
             }
-            #expect(status == nil && network.isOutdated && !network.isAsking)
-            #expect(Kernel("all", .reachable).answerAll(&network) == .reachable)
+            expect(status == nil && network.isOutdated && !network.isAsking)
+            expect(Kernel("all", .reachable).answerAll(&network), equals: .reachable)
         }
     }
 
@@ -249,7 +249,7 @@ struct KernelNetworkTests {
                 messages[messages.count - 1] = Message.done(number, error: -1)
             }
         }
-        #expect(status == .unknown && !network.isAsking)
+        expect(status == .unknown && !network.isAsking)
     }
 
     @Test("OPQ-9: messages that are cut short or changed do not trap, and those cut short tell of no missing network")
@@ -266,7 +266,7 @@ struct KernelNetworkTests {
                     if left == 0 { messages = [Array(messages.flatMap { $0 }.prefix(cut))] }
                     left -= 1
                 }
-                #expect(status == nil || status == .unknown)
+                expect(status == nil || status == .unknown)
             }
             for _ in 0..<TestLoad.count(20_000, part: 3_000) {
                 var left = table
@@ -313,16 +313,16 @@ struct KernelNetworkTests {
                 return network.status == kernel?.status ?? .unknown
             }
         }
-        #expect(await isTold(by: nil))
-        #expect(await isTold(by: Kernel("all", .reachable)))
+        await expect(isTold(by: nil))
+        await expect(isTold(by: Kernel("all", .reachable)))
         unsent += (0..<50).map { Message.make(25, flags: 0, $0) }
-        #expect(await isTold(by: Kernel("no route", .unreachable) { $0.routes = [] }))
+        await expect(isTold(by: Kernel("no route", .unreachable) { $0.routes = [] }))
         unsent.append(Message.make(16, flags: 0, 9))
-        #expect(await isTold(by: Kernel("no sense", .unknown) { $0.links = [[]] }))
+        await expect(isTold(by: Kernel("no sense", .unknown) { $0.links = [[]] }))
         unsent.append(Message.make(24, flags: 0, 9))
-        #expect(await isTold(by: Kernel("all", .reachable)))
+        await expect(isTold(by: Kernel("all", .reachable)))
         unsent.append(Message.make(24, flags: 0, 9))
-        #expect(await isTold(by: nil))
+        await expect(isTold(by: nil))
     }
 
     /// Whether a namespace with links of its own can be made here.

@@ -24,9 +24,9 @@ struct NginxServerTests {
         guard !ipv6 || NginxServer.hasIPv6 else { return }
         let server = try await NginxServer.shared
         let outcome = await outcome(TransportRequest(url: server.url(.http, "/small", ipv6: ipv6)))
-        #expect(outcome.head?.statusCode == 200)
-        #expect(outcome.body.count == 1_024)
-        #expect(outcome.end?.error == nil)
+        expect(outcome.head?.statusCode, equals: 200)
+        expect(outcome.body.count, equals: 1_024)
+        expect(outcome.end?.error == nil)
     }
 
     @Test("SEC-1: an authority that the system does not know is refused", arguments: NginxServer.Listener.allCases)
@@ -35,8 +35,8 @@ struct NginxServerTests {
         let server = try await NginxServer.shared
         for ipv6 in NginxServer.hasIPv6 ? [false, true] : [false] {
             let outcome = await outcome(TransportRequest(url: server.url(listener, "/small", ipv6: ipv6)))
-            #expect(outcome.code == .tls)
-            #expect(outcome.head == nil)
+            expect(outcome.code, equals: .tls)
+            expect(outcome.head == nil)
         }
     }
 
@@ -45,25 +45,25 @@ struct NginxServerTests {
         let server = try await NginxServer.shared
         let first = await text(server.url(.http, "/echo-protocol")).split(separator: " ")
         let second = await text(server.url(.http, "/echo-protocol")).split(separator: " ")
-        #expect(first.count == 3 && first.first == "HTTP/1.1" && first.last == "1")
-        #expect(second.count == 3 && second.dropLast() == first.dropLast() && second.last == "2")
+        expect(first.count == 3 && first.first == "HTTP/1.1" && first.last == "1")
+        expect(second.count == 3 && second.dropLast() == first.dropLast() && second.last == "2")
     }
 
     @Test("The listeners serve their protocols")
     func locations() async throws {
         let server = try await NginxServer.shared
-        #expect(await text(server.url(.http, "/text")) == NginxServer.text)
-        #expect(await outcome(TransportRequest(url: server.url(.http, "/ranges"))).body == NginxServer.rangesData)
+        await expect(text(server.url(.http, "/text")), equals: NginxServer.text)
+        await expect(outcome(TransportRequest(url: server.url(.http, "/ranges"))).body, equals: NginxServer.rangesData)
         let redirect = await outcome(TransportRequest(url: server.url(.http, "/redirect"))).head
-        #expect(redirect?.statusCode == 302 && redirect?.headers["Location"] == "/small")
+        expect(redirect?.statusCode == 302 && redirect?.headers["Location"] == "/small")
         var upload = TransportRequest(method: .put, url: server.url(.http, "/upload"))
         upload.body = .data(Data(repeating: 1, count: 3_000_000))
         let length = Int(String(decoding: await outcome(upload).body, as: UTF8.self)) ?? 0
-        #expect((3_000_001..<3_010_000).contains(length))
+        expect((3_000_001..<3_010_000).contains(length))
         upload.url = server.url(.http, "/files/kept")
-        #expect(await outcome(upload).head?.statusCode == 201)
-        #expect(await outcome(TransportRequest(url: upload.url)).body.count == 3_000_000)
-        #expect(await outcome(TransportRequest(method: .delete, url: upload.url)).head?.statusCode == 204)
+        await expect(outcome(upload).head?.statusCode, equals: 201)
+        await expect(outcome(TransportRequest(url: upload.url)).body.count, equals: 3_000_000)
+        await expect(outcome(TransportRequest(method: .delete, url: upload.url)).head?.statusCode, equals: 204)
     }
 
     @Test("A stopped server closes its ports and removes its folder; a taken port is an error at once")
@@ -72,11 +72,11 @@ struct NginxServerTests {
         let server = try NginxServer()
         let ports = NginxServer.Listener.allCases.map { server.port(of: $0) }
         #expect(throws: NginxServer.PortTaken.self) { try NginxServer(ports: ports) }
-        #expect(FileManager.default.fileExists(atPath: server.folder.path))
-        #expect(await text(server.url(.http, "/echo-protocol")).hasPrefix("HTTP/1.1"))
+        expect(FileManager.default.fileExists(atPath: server.folder.path))
+        await expect(text(server.url(.http, "/echo-protocol")).hasPrefix("HTTP/1.1"))
         server.stop()
-        #expect(await eventually { !FileManager.default.fileExists(atPath: server.folder.path) })
-        #expect(await outcome(TransportRequest(url: server.url(.http, "/small"))).end?.error != nil)
+        await expect(eventually { !FileManager.default.fileExists(atPath: server.folder.path) })
+        await expect(outcome(TransportRequest(url: server.url(.http, "/small"))).end?.error != nil)
     }
 }
 #endif

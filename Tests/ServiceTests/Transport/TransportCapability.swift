@@ -73,10 +73,10 @@ enum TransportCapability: String, CaseIterable, Sendable {
         var failures: [(what: String, outcome: Recording.Contents)] = []
         try await body(&failures)
         if let reason {
-            #expect(!failures.isEmpty, "\(kind) can \(rawValue) now; \(reason) is no longer true")
-            for (what, outcome) in failures { #expect(isKnownEnd(outcome), "\(kind): \(rawValue): \(what)") }
+            expect(!failures.isEmpty, "\(kind) can \(rawValue) now; \(reason) is no longer true")
+            for (what, outcome) in failures { expect(isKnownEnd(outcome), "\(kind): \(rawValue): \(what)") }
         } else {
-            #expect(failures.isEmpty, "\(kind): \(rawValue)")
+            expect(failures.isEmpty, "\(kind): \(rawValue)")
         }
     }
 

@@ -70,12 +70,12 @@ struct TransportStreamTests {
             // Runs twice, because each message makes a new stream.
             for _ in 0..<2 {
                 let outcome = await fixture.start(try request(fixture, stream)).end()
-                #expect(outcome.head?.statusCode == 201 && outcome.faults.isEmpty)
+                expect(outcome.head?.statusCode == 201 && outcome.faults.isEmpty)
                 let received = try #require(fixture.requests.last)
-                #expect(received.body == expected)
+                expect(received.body, equals: expected)
                 let isChunked = received.headers["Transfer-Encoding"] != nil
                 if TransportCapability.streamedUploads.known(kind) == nil, kind != .inMemory {
-                    #expect(isChunked == !hasLength)
+                    expect(isChunked, equals: !hasLength)
                 }
             }
         }
@@ -116,10 +116,14 @@ struct TransportStreamTests {
         ]
         for (stream, message) in table {
             let outcome = await fixture.start(try request(fixture, stream)).end()
-            #expect(outcome.code == .invalidRequest && outcome.faults.isEmpty, "\(message)")
-            #expect(outcome.end?.error?.message?.contains(message) == true, "\(String(describing: outcome.end?.error))")
+            expect(outcome.code == .invalidRequest && outcome.faults.isEmpty, "\(message)")
+            expect(
+                outcome.end?.error?.message?.contains(message),
+                equals: true,
+                "\(String(describing: outcome.end?.error))"
+            )
         }
-        #expect(fixture.requests.isEmpty)
+        expect(fixture.requests.isEmpty)
     }
 
     @Test(
@@ -149,9 +153,9 @@ struct TransportStreamTests {
         await awaited.opened()
         exchange.exchange.cancel()
         let outcome = await exchange.end()
-        #expect(outcome.code == .cancelled && outcome.faults.isEmpty)
+        expect(outcome.code == .cancelled && outcome.faults.isEmpty)
         await told.opened()
-        #expect(fixture.requests.isEmpty)
+        expect(fixture.requests.isEmpty)
     }
 
     private final class Token: Sendable {}
@@ -185,9 +189,9 @@ struct TransportStreamTests {
                 await told.opened()
                 let heard = answers.withLock { $0 }
                 // If asked before the cancel, the sequence may have answered first.
-                #expect(heard == [.cancelled] || asksBefore && heard == [nil])
+                expect(heard == [.cancelled] || asksBefore && heard == [nil])
             }
-            #expect(await eventually { released == nil })
+            await expect(eventually { released == nil })
         }
     }
 
@@ -205,10 +209,10 @@ struct TransportStreamTests {
     func cancelInputStream() async {
         for asksBefore in [false, true] {
             let reader = InputStreamReader(InputStream(data: bytes))
-            if asksBefore { #expect(await answers(reader, 1).first?.code == nil) }
+            if asksBefore { await expect(answers(reader, 1).first?.code == nil) }
             reader.cancel()
             reader.cancel()
-            #expect(await answers(reader, 2).map(\.code) == [.cancelled, .cancelled])
+            await expect(answers(reader, 2).map(\.code), equals: [.cancelled, .cancelled])
         }
     }
 
@@ -218,19 +222,19 @@ struct TransportStreamTests {
         nonisolated(unsafe) let stream = InputStream(data: Data(count: 1_000_000))
         do {
             let reader = InputStreamReader(stream)
-            #expect(await answers(reader, 1).first?.code == nil && stream.streamStatus == .open)
+            await expect(answers(reader, 1).first?.code == nil && stream.streamStatus == .open)
         }
-        #expect(await eventually { stream.streamStatus == .closed })
+        await expect(eventually { stream.streamStatus == .closed })
     }
 
     @Test("REQ-3: an input stream stays at its end, and a failed stream repeats its error")
     func endOfInputStream() async throws {
         let whole = InputStreamReader(InputStream(data: Data("x".utf8)))
-        #expect(await answers(whole, 3).map { try? $0.get() } == [Data("x".utf8), nil, nil])
+        await expect(answers(whole, 3).map { try? $0.get() }, equals: [Data("x".utf8), nil, nil])
         let folder = TestFolder()
         for place in [folder.url, folder.url.appendingPathComponent("nothing")] {
             let broken = InputStreamReader(try #require(InputStream(url: place)))
-            #expect(await answers(broken, 2).map(\.code) == [.invalidRequest, .invalidRequest])
+            await expect(answers(broken, 2).map(\.code), equals: [.invalidRequest, .invalidRequest])
         }
     }
 
@@ -244,22 +248,22 @@ struct TransportStreamTests {
         // The type is not Sendable; its readers ensure that only one of them reads it.
         nonisolated(unsafe) let stream = InputStream(data: bytes)
         let body = TransportBodyStream { stream }
-        #expect(await fixture.start(try request(fixture, body)).end().head?.statusCode == 201)
+        await expect(fixture.start(try request(fixture, body)).end().head?.statusCode, equals: 201)
         let second = await fixture.start(try request(fixture, body)).end()
-        #expect(second.code == .invalidRequest && second.end?.error?.message == message && second.faults.isEmpty)
-        #expect(fixture.requests.count == 1)
+        expect(second.code == .invalidRequest && second.end?.error?.message == message && second.faults.isEmpty)
+        expect(fixture.requests.count, equals: 1)
 
         // Shared on purpose: the second reader must be refused.
         nonisolated(unsafe) let shared = InputStream(data: bytes)
         let reader = InputStreamReader(shared)
-        #expect(await answers(reader, 1).first?.code == nil)
+        await expect(answers(reader, 1).first?.code == nil)
         let other = InputStreamReader(shared)
         let refused = await answers(other, 1).first
         let error = #expect(throws: NetworkError.self) { try refused?.get() }
-        #expect(error?.code == .invalidRequest && error?.message == message)
+        expect(error?.code == .invalidRequest && error?.message == message)
         other.cancel()
         // The first reader can continue.
-        #expect(await answers(reader, 1).first.map { (try? $0.get())?.isEmpty } == false)
+        await expect(answers(reader, 1).first.map { (try? $0.get())?.isEmpty }, equals: false)
     }
 
     @Test("REQ-6: a URLRequest with a stream is sent once, and fails the second time")
@@ -276,12 +280,12 @@ struct TransportStreamTests {
         message.httpBodyStream = InputStream(data: bytes)
         let service = EasyNetworkService(server.host())
         _ = try await service.send(Custom(customURLRequest: message))
-        #expect(server.requests.first?.body == bytes)
+        expect(server.requests.first?.body, equals: bytes)
         let error = await #expect(throws: NetworkError.self) {
             try await service.send(Custom(customURLRequest: message))
         }
-        #expect(error?.code == .invalidRequest && error?.message?.contains("already used") == true)
-        #expect(server.requests.count == 1)
+        expect(error?.code == .invalidRequest && error?.message?.contains("already used") == true)
+        expect(server.requests.count, equals: 1)
     }
 
     @Test(
@@ -306,16 +310,16 @@ struct TransportStreamTests {
         let exchange = fixture.start(request)
         // The stream is read until the system's buffers are full, and no further.
         var (last, equalLooks) = (-1, 0)
-        #expect(
-            await eventually {
+        await expect(
+            eventually {
                 let now = asked.withLock { $0 }
                 equalLooks = now == last ? equalLooks + 1 : 0
                 last = now
                 return now > 1 && equalLooks > TestLoad.count(1_000)
             }
         )
-        #expect(asked.withLock { $0 } < 1_000)
+        expect(asked.withLock { $0 } < 1_000)
         exchange.exchange.cancel()
-        #expect(await exchange.end().code == .cancelled)
+        await expect(exchange.end().code, equals: .cancelled)
     }
 }

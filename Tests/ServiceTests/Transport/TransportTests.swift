@@ -16,12 +16,12 @@ struct TransportTests {
         fixture.route("GET", "/chunked") { _ in .chunked([Data("a".utf8), Data("bc".utf8), Data("d".utf8)]) }
         fixture.route("GET", "/empty") { _ in .status(204) }
         let fixed = await fixture.start(try fixture.request("/fixed")).end()
-        #expect(fixed.head?.statusCode == 200 && fixed.head?.headers["x-one"] == "1")
-        #expect(fixed.body == Data("hello".utf8) && fixed.end?.error == nil && fixed.faults.isEmpty)
+        expect(fixed.head?.statusCode == 200 && fixed.head?.headers["x-one"] == "1")
+        expect(fixed.body == Data("hello".utf8) && fixed.end?.error == nil && fixed.faults.isEmpty)
         let chunked = await fixture.start(try fixture.request("/chunked")).end()
-        #expect(chunked.body == Data("abcd".utf8) && chunked.end?.error == nil && chunked.faults.isEmpty)
+        expect(chunked.body == Data("abcd".utf8) && chunked.end?.error == nil && chunked.faults.isEmpty)
         let empty = await fixture.start(try fixture.request("/empty")).end()
-        #expect(empty.head?.statusCode == 204 && empty.body.isEmpty && empty.end?.error == nil && empty.faults.isEmpty)
+        expect(empty.head?.statusCode == 204 && empty.body.isEmpty && empty.end?.error == nil && empty.faults.isEmpty)
     }
 
     @Test("REQ-1: every method goes out in upper case, with headers and body as given", arguments: Kind.allCases)
@@ -36,11 +36,11 @@ struct TransportTests {
             request.headers = ["X-Name": "vélo"]
             if ![.get, .head].contains(method) { request.body = .data(Data("body of \(method)".utf8)) }
             let outcome = await fixture.start(request).end()
-            #expect(outcome.end?.error == nil && outcome.faults.isEmpty, "\(method)")
+            expect(outcome.end?.error == nil && outcome.faults.isEmpty, "\(method)")
             let received = try #require(fixture.requests.last)
-            #expect(received.method == method.rawValue)
-            #expect(received.body == ([.get, .head].contains(method) ? Data() : Data("body of \(method)".utf8)))
-            #expect(received.headers["x-name"] != nil)
+            expect(received.method, equals: method.rawValue)
+            expect(received.body, equals: ([.get, .head].contains(method) ? Data() : Data("body of \(method)".utf8)))
+            expect(received.headers["x-name"] != nil)
         }
     }
 
@@ -55,7 +55,7 @@ struct TransportTests {
             MockResponse(headers: HTTPHeaders(fields.map { .init(name: "Set-Cookie", value: $0) }))
         }
         let head = await fixture.start(try fixture.request("/")).end().head
-        #expect(head?.headers.values(for: "Set-Cookie") == fields)
+        expect(head?.headers.values(for: "Set-Cookie"), equals: fields)
     }
 
     @Test("SEC-4: user and password of an address are not sent", arguments: Kind.allCases)
@@ -65,8 +65,8 @@ struct TransportTests {
         var request = try fixture.request("/")
         let address = request.url.absoluteString.replacingOccurrences(of: "//", with: "//user:secret@")
         request.url = try #require(URL(string: address))
-        #expect(await fixture.start(request).end().head?.statusCode == 200)
-        #expect(fixture.requests.first?.headers["Authorization"] == nil)
+        await expect(fixture.start(request).end().head?.statusCode, equals: 200)
+        expect(fixture.requests.first?.headers["Authorization"] == nil)
     }
 
     @Test("REQ-1: a malformed request is an error of that request", arguments: Kind.allCases)
@@ -86,10 +86,10 @@ struct TransportTests {
         messages.append(method)
         for message in messages {
             let outcome = await fixture.start(message).end()
-            #expect(outcome.code == .invalidRequest, "\(message.url): \(String(describing: outcome.end))")
-            #expect(outcome.end?.error?.message?.isEmpty == false && outcome.end?.error?.mayHaveReachedServer == false)
+            expect(outcome.code, equals: .invalidRequest, "\(message.url): \(String(describing: outcome.end))")
+            expect(outcome.end?.error?.message?.isEmpty == false && outcome.end?.error?.mayHaveReachedServer == false)
         }
-        #expect(fixture.requests.isEmpty)
+        expect(fixture.requests.isEmpty)
     }
 
     @Test("REQ-3: a body from a file; a path that is no file is an error of that request", arguments: Kind.allCases)
@@ -102,15 +102,15 @@ struct TransportTests {
         defer { try? FileManager.default.removeItem(at: file) }
         var request = try fixture.request("/file", .put)
         request.body = .file(file)
-        #expect(await fixture.start(request).end().head?.statusCode == 201)
-        #expect(fixture.requests.last?.body == contents)
+        await expect(fixture.start(request).end().head?.statusCode, equals: 201)
+        expect(fixture.requests.last?.body, equals: contents)
         for bad in [file.appendingPathExtension("missing"), FileManager.default.temporaryDirectory] {
             request.body = .file(bad)
             let outcome = await fixture.start(request).end()
-            #expect(outcome.code == .invalidRequest)
-            #expect(outcome.end?.error?.message?.contains(bad.path) == true)
+            expect(outcome.code, equals: .invalidRequest)
+            expect(outcome.end?.error?.message?.contains(bad.path), equals: true)
         }
-        #expect(fixture.requests.count == 1)
+        expect(fixture.requests.count, equals: 1)
     }
 
     @Test("SEC-2: no redirect is followed and no status judged", arguments: Kind.allCases, [301, 302, 303, 307, 308])
@@ -121,9 +121,9 @@ struct TransportTests {
         var request = try fixture.request("/from", .post)
         request.body = .data(Data("x".utf8))
         let outcome = await fixture.start(request).end()
-        #expect(outcome.head?.statusCode == status && outcome.head?.headers["Location"] != nil)
-        #expect(outcome.end?.error == nil && outcome.faults.isEmpty)
-        #expect(fixture.requests.count == 1)
+        expect(outcome.head?.statusCode == status && outcome.head?.headers["Location"] != nil)
+        expect(outcome.end?.error == nil && outcome.faults.isEmpty)
+        expect(fixture.requests.count, equals: 1)
     }
 
     @Test("CBK-7: a challenge for credentials is passed on as the 401 that it is", arguments: Kind.allCases)
@@ -134,9 +134,9 @@ struct TransportTests {
                 .json(["error": "who are you"], status: 401, headers: ["WWW-Authenticate": scheme])
             }
             let outcome = await fixture.start(try fixture.request("/private")).end()
-            #expect(outcome.head?.statusCode == 401, "\(scheme)")
-            #expect(outcome.body == Data("{\"error\":\"who are you\"}".utf8), "\(scheme)")
-            #expect(outcome.end?.error == nil && outcome.faults.isEmpty, "\(scheme)")
+            expect(outcome.head?.statusCode, equals: 401, "\(scheme)")
+            expect(outcome.body, equals: Data("{\"error\":\"who are you\"}".utf8), "\(scheme)")
+            expect(outcome.end?.error == nil && outcome.faults.isEmpty, "\(scheme)")
         }
     }
 
@@ -152,8 +152,8 @@ struct TransportTests {
         }
         for path in ["/reset", "/close", "/cut"] {
             let outcome = await fixture.start(try fixture.request(path)).end()
-            #expect(outcome.code == .connectionLost, "\(path): \(String(describing: outcome.end))")
-            #expect(outcome.faults.isEmpty)
+            expect(outcome.code, equals: .connectionLost, "\(path): \(String(describing: outcome.end))")
+            expect(outcome.faults.isEmpty)
         }
     }
 
@@ -162,7 +162,7 @@ struct TransportTests {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/garbage") { _ in .fault(.raw(Data("SSH-2.0-OpenSSH\r\n".utf8))) }
         let outcome = await fixture.start(try fixture.request("/garbage")).end()
-        #expect(outcome.code == .badServerResponse && outcome.faults.isEmpty)
+        expect(outcome.code == .badServerResponse && outcome.faults.isEmpty)
     }
 
     @Test("REQ-5: silence longer than the idle deadline ends the exchange", arguments: Kind.allCases)
@@ -175,12 +175,12 @@ struct TransportTests {
         await fixture.waitForRequests(1)
         await fixture.clock.waitForTimers(1)
         fixture.clock.advance(by: 0.2)
-        #expect(exchange.recording.contents.end == nil)
+        expect(exchange.recording.contents.end == nil)
         fixture.clock.advance(by: 0.1)
         let outcome = await exchange.end()
-        #expect(outcome.code == .timedOut && outcome.faults.isEmpty)
+        expect(outcome.code == .timedOut && outcome.faults.isEmpty)
         // The timer is removed just after the end event.
-        #expect(await eventually { fixture.clock.pendingCount == 0 })
+        await expect(eventually { fixture.clock.pendingCount == 0 })
     }
 
     @Test("REQ-5: the total deadline ends the exchange whatever comes in", arguments: Kind.allCases)
@@ -192,7 +192,7 @@ struct TransportTests {
         let exchange = fixture.start(request)
         await fixture.clock.waitForTimers(1)
         fixture.clock.advance(by: 3)
-        #expect(await exchange.end().code == .timedOut)
+        await expect(exchange.end().code, equals: .timedOut)
     }
 
     @Test(
@@ -205,9 +205,9 @@ struct TransportTests {
         for deadlines in [TransportDeadlines(idle: nil), TransportDeadlines(idle: 5, total: 6)] {
             var request = try fixture.request("/ok")
             request.deadlines = deadlines
-            #expect(await fixture.start(request).end().end?.error == nil)
+            await expect(fixture.start(request).end().end?.error == nil)
             // The timer may be set just after the end, and is then removed immediately.
-            #expect(await eventually { fixture.clock.pendingCount == 0 })
+            await expect(eventually { fixture.clock.pendingCount == 0 })
         }
     }
 
@@ -222,13 +222,13 @@ struct TransportTests {
         let waiting = fixture.start(try fixture.request("/silent"))
         await fixture.waitForRequests(1)
         waiting.exchange.cancel()
-        #expect(await waiting.end().code == .cancelled)
+        await expect(waiting.end().code, equals: .cancelled)
 
         let immediate = fixture.start(try fixture.request("/other"))
         immediate.exchange.cancel()
         immediate.exchange.cancel()
-        #expect(await immediate.end().code == .cancelled)
-        #expect(waiting.recording.contents.faults.isEmpty && immediate.recording.contents.faults.isEmpty)
+        await expect(immediate.end().code, equals: .cancelled)
+        expect(waiting.recording.contents.faults.isEmpty && immediate.recording.contents.faults.isEmpty)
     }
 
     @Test("CBK-2: after a cancel inside the head event, no body and a single end follow", arguments: Kind.allCases)
@@ -245,9 +245,9 @@ struct TransportTests {
         exchange.withLock { $0 = started.exchange }
         isStarted.signal()
         let outcome = await started.end()
-        #expect(outcome.code == .cancelled && outcome.body.isEmpty && outcome.faults.isEmpty)
+        expect(outcome.code == .cancelled && outcome.body.isEmpty && outcome.faults.isEmpty)
         started.exchange.cancel()
-        #expect(started.recording.contents.faults.isEmpty)
+        expect(started.recording.contents.faults.isEmpty)
     }
 
     @Test("BEY-1: two hundred exchanges cancelled at random moments end once each", arguments: Kind.allCases, 0..<3)
@@ -269,8 +269,8 @@ struct TransportTests {
         }
         for exchange in exchanges {
             let outcome = await exchange.end()
-            #expect(outcome.faults.isEmpty, "seed \(seed)")
+            expect(outcome.faults.isEmpty, "seed \(seed)")
         }
-        #expect(await eventually { fixture.clock.pendingCount == 0 }, "seed \(seed)")
+        await expect(eventually { fixture.clock.pendingCount == 0 }, "seed \(seed)")
     }
 }

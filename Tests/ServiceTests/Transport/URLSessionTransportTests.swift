@@ -31,8 +31,8 @@ struct URLSessionTransportTests {
             if path == "/stall" { exchange.cancel() }
             await ended.opened()
         }
-        #expect(await eventually { released == nil })
-        #expect(await server.waitForConnections(0))
+        await expect(eventually { released == nil })
+        await expect(server.waitForConnections(0))
     }
 
     @Test("SEC-2, CBK-2: the release closes the connections after cancels before the start too")
@@ -52,7 +52,7 @@ struct URLSessionTransportTests {
             }
             for gate in gates { await gate.opened() }
         }
-        #expect(await server.waitForConnections(0))
+        await expect(server.waitForConnections(0))
     }
 
     @Test(
@@ -70,8 +70,8 @@ struct URLSessionTransportTests {
     )
     func joinedCookies(joined: String, fields: [String]) {
         let headers = HTTPHeaders(joined: ["set-cookie": joined, "Vary": "a=1, b=2"])
-        #expect(headers.values(for: "Set-Cookie") == fields)
-        #expect(headers.values(for: "Vary") == ["a=1, b=2"])
+        expect(headers.values(for: "Set-Cookie"), equals: fields)
+        expect(headers.values(for: "Vary"), equals: ["a=1, b=2"])
     }
 
     @Test("BEY-14: an answer in several parts has the first head and the bytes of all parts")
@@ -93,8 +93,8 @@ struct URLSessionTransportTests {
             exchange.received(try #require(head)) { goneOn += $0 == .allow ? 1 : 0 }
             exchange.received(Data("part \(number)".utf8))
         }
-        #expect(seen.withLock { $0 } == ["1", "part 1", "part 2"])
-        #expect(goneOn == 2)
+        expect(seen.withLock { $0 }, equals: ["1", "part 1", "part 2"])
+        expect(goneOn, equals: 2)
     }
 
     @Test("RSP-6: a second head of an answer that has no parts ends the exchange: the session has begun it anew")
@@ -105,7 +105,7 @@ struct URLSessionTransportTests {
         let exchange = URLSessionExchange(TransportRequest(url: url), transport) { event in
             switch event {
             case .end(let how): failure.exchange(how.error)
-            case .body(let data): #expect(data == Data("once".utf8))
+            case .body(let data): expect(data, equals: Data("once".utf8))
             case .head, .sent: break
             }
         }
@@ -114,8 +114,8 @@ struct URLSessionTransportTests {
             exchange.received(try #require(head)) { _ in }
             exchange.received(Data(body.utf8))
         }
-        #expect(await eventually { failure.withLock { $0 } != nil })
-        #expect(failure.withLock { $0?.code } == .connectionLost && failure.withLock { $0?.phase } == .body)
+        await expect(eventually { failure.withLock { $0 } != nil })
+        expect(failure.withLock { $0?.code } == .connectionLost && failure.withLock { $0?.phase } == .body)
     }
 
     @Test("SEC-2: a cancel of the session's own is a lost connection, or of TLS if the server was just refused")
@@ -133,11 +133,11 @@ struct URLSessionTransportTests {
             for await error in ends { return error?.code }
             return nil
         }
-        #expect(await code(url) == .connectionLost)
-        #expect(await code(url, refused: true) == .tls)
-        #expect(await code(other) == .connectionLost)
+        await expect(code(url), equals: .connectionLost)
+        await expect(code(url, refused: true), equals: .tls)
+        await expect(code(other), equals: .connectionLost)
         clock.advance(by: 1)
-        #expect(await code(url) == .connectionLost)
+        await expect(code(url), equals: .connectionLost)
     }
 
     @Test("RSP-6: no network, or none that may be used, has its own code, unlike a host that refuses")
@@ -146,19 +146,19 @@ struct URLSessionTransportTests {
             NetworkError(transport: URLError(code), isSecure: true, hasHead: false).code
         }
         for none in [URLError.Code.notConnectedToInternet, .dataNotAllowed, .internationalRoamingOff, .callIsActive] {
-            #expect(code(none) == .notConnected)
+            expect(code(none), equals: .notConnected)
         }
         for there in [URLError.Code.cannotConnectToHost, .cannotFindHost, .dnsLookupFailed] {
-            #expect(code(there) == .cannotConnect)
+            expect(code(there), equals: .cannotConnect)
         }
-        #expect(NetworkError(code: .notConnected, attempts: 1).mayHaveReachedServer == false)
+        expect(NetworkError(code: .notConnected, attempts: 1).mayHaveReachedServer, equals: false)
     }
 
     @Test("RSP-6: what App Transport Security refuses is an invalid request that names Info.plist")
     func transportSecurity() {
         let refusal = URLError(.appTransportSecurityRequiresSecureConnection)
         let error = NetworkError(transport: refusal, isSecure: false, hasHead: false)
-        #expect(error.code == .invalidRequest && error.message?.contains("Info.plist") == true)
+        expect(error.code == .invalidRequest && error.message?.contains("Info.plist") == true)
     }
 
     @Test("RSP-6: Foundation's error texts contain no user or password of a proxy")
@@ -166,7 +166,7 @@ struct URLSessionTransportTests {
         let words = "Unsupported proxy syntax in 'http://ada:s3 cret@h:1'"
         let below = NSError(domain: "NSURLErrorDomain", code: -1_000, userInfo: [NSLocalizedDescriptionKey: words])
         let error = NetworkError(transport: below, isSecure: false, hasHead: false)
-        #expect(error.message == "Unsupported proxy syntax in 'http://REDACTED@h:1'")
+        expect(error.message, equals: "Unsupported proxy syntax in 'http://REDACTED@h:1'")
     }
 
     #if canImport(Darwin)
@@ -182,7 +182,7 @@ struct URLSessionTransportTests {
     )
     func selectors(selector: String) {
         let delegate = URLSessionTransportDelegate(TLSConfiguration())
-        #expect(delegate.responds(to: NSSelectorFromString("URLSession:\(selector)")))
+        expect(delegate.responds(to: NSSelectorFromString("URLSession:\(selector)")))
     }
     #endif
 
@@ -193,6 +193,6 @@ struct URLSessionTransportTests {
         let transport = URLSessionTransport { $0.httpAdditionalHeaders = ["X-Session": "1"] }
         let service = EasyNetworkService(server.host(transport: transport))
         _ = try await service.send(Get(api: "ok"))
-        #expect(server.requests.first?.headers["X-Session"] == "1")
+        expect(server.requests.first?.headers["X-Session"], equals: "1")
     }
 }

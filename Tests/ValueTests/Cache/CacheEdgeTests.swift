@@ -60,7 +60,7 @@ struct CacheEdgeTests {
     @Test("CCH-4: removals of a cache without a disk end")
     func removals() async throws {
         for _ in 0..<3 { try await cache.removeAll() }
-        #expect(cache.coordinator.withLock { $0.isIdle })
+        expect(cache.coordinator.withLock { $0.isIdle })
     }
 
     @Test("CCH-4: the predicate of a removal is released")
@@ -75,7 +75,7 @@ struct CacheEdgeTests {
                 return true
             }
         }
-        #expect(await eventually { weakly == nil } == true)
+        await expect(eventually { weakly == nil }, equals: true)
     }
 
     @Test("CCH-3: the cached response passes through interceptors")
@@ -86,8 +86,8 @@ struct CacheEdgeTests {
         try service.store(NetworkResponse(body: Data("old".utf8)), for: Text())
         var texts: [String] = []
         for try await response in service.responses(to: Text()) { texts.append(try response.text()) }
-        #expect(texts == ["old", "new"])
-        #expect(watcher.sources.withLock { $0 } == ["cache", "network"])
+        expect(texts, equals: ["old", "new"])
+        expect(watcher.sources.withLock { $0 }, equals: ["cache", "network"])
     }
 
     @Test("BEY-10: a response from before a change is not stored after it")
@@ -98,13 +98,13 @@ struct CacheEdgeTests {
         transport.route("POST", "/a") { _ in .status(200) }
         let service = try service()
         let slow = Task { try await service.send(Call()).text() }
-        #expect(await transport.waitForRequests(1))
+        await expect(transport.waitForRequests(1))
         await clock.waitForTimers(1)
         _ = try await service.send(Call(method: .post, cache: nil))
         clock.advance(by: 5)
-        #expect(try await slow.value == "old")
+        try await expect(slow.value, equals: "old")
         transport.route("GET", "/a") { _ in .text("new") }
-        #expect(try await service.send(Call()).text() == "new")
+        try await expect(service.send(Call()).text(), equals: "new")
     }
 
     @Test("BEY-10: a pending response is stored after an invalidation of another URL (RFC 9111, section 4.4)")
@@ -123,7 +123,7 @@ struct CacheEdgeTests {
         func askSlowly(_ call: Call = Call()) async throws -> String {
             let count = transport.requests.count
             let slow = Task { try await service.send(call) }
-            #expect(await transport.waitForRequests(count + 1))
+            await expect(transport.waitForRequests(count + 1))
             await clock.waitForTimers(1)
             _ = try await service.send(Call(api: "b", method: .post, cache: nil))
             clock.advance(by: 5)
@@ -132,15 +132,15 @@ struct CacheEdgeTests {
         func kept() async -> String? {
             try? await service.cachedResponse(for: Call()).text()
         }
-        #expect(try await askSlowly() == "old network")
-        #expect(await kept() == "old")
+        try await expect(askSlowly(), equals: "old network")
+        await expect(kept(), equals: "old")
         clock.advance(by: 60)
-        #expect(await kept() == nil)
-        #expect(try await askSlowly() == "old revalidated")
-        #expect(await kept() == "old", "the 304 was kept")
+        await expect(kept() == nil)
+        try await expect(askSlowly(), equals: "old revalidated")
+        await expect(kept(), equals: "old", "the 304 was kept")
         isNew.withLock { $0 = true }
-        #expect(try await askSlowly(Call(headers: ["Cache-Control": "no-cache"])) == "new network")
-        #expect(await kept() == "new", "the reload was kept")
+        try await expect(askSlowly(Call(headers: ["Cache-Control": "no-cache"])), equals: "new network")
+        await expect(kept(), equals: "new", "the reload was kept")
     }
 
     @Test("CCH-4: a pending response is not stored after a removal of all entries, and leaves no older entry")
@@ -150,7 +150,7 @@ struct CacheEdgeTests {
         }
         let service = try service()
         let slow = Task { try await service.send(Call()).text() }
-        #expect(await transport.waitForRequests(1))
+        await expect(transport.waitForRequests(1))
         await clock.waitForTimers(1)
         try await cache.remove { _ in false }
         let entry = CacheEntry.made("k", version: 1, count: 10, at: clock.date)
@@ -158,10 +158,10 @@ struct CacheEdgeTests {
         cache.store(entry)
         try await cache.removeAll()
         cache.store(entry, askedIn: generation)
-        #expect(cache.memoryEntry(for: "k") == nil)
+        expect(cache.memoryEntry(for: "k") == nil)
         clock.advance(by: 5)
-        #expect(try await slow.value == "old")
-        #expect(await cache.usage.memoryCount == 0)
+        try await expect(slow.value, equals: "old")
+        await expect(cache.usage.memoryCount, equals: 0)
     }
 
     @Test("CCH-4: a pending response is not stored after a removal of its entry", arguments: [true, false])
@@ -172,12 +172,12 @@ struct CacheEdgeTests {
         let service = try service()
         let call = Call(cache: byHTTP ? .http : CachePolicy(.cacheElseNetwork))
         let slow = Task { try await service.send(call).text() }
-        #expect(await transport.waitForRequests(1))
+        await expect(transport.waitForRequests(1))
         await clock.waitForTimers(1)
         try service.removeCachedResponse(for: call)
         clock.advance(by: 5)
-        #expect(try await slow.value == "old")
-        #expect(await cache.usage.memoryCount == 0)
+        try await expect(slow.value, equals: "old")
+        await expect(cache.usage.memoryCount, equals: 0)
     }
 
     @Test("BEY-10: any number of invalidations has effect with at most a thousand records")
@@ -189,20 +189,20 @@ struct CacheEdgeTests {
         let generation = cache.generation
         cache.invalidate("k")
         cache.store(first, askedIn: generation)
-        #expect(cache.memoryEntry(for: "k") == nil, "it was asked for before")
+        expect(cache.memoryEntry(for: "k") == nil, "it was asked for before")
         cache.store(other, askedIn: generation)
-        #expect(cache.memoryEntry(for: "o") != nil, "it is another one")
+        expect(cache.memoryEntry(for: "o") != nil, "it is another one")
         for number in 0..<(3 * CacheCoordinator.invalidationLimit) {
             cache.invalidate("\(number)")
             cache.store(first, askedIn: generation)
         }
-        #expect(cache.memoryEntry(for: "k") == nil)
+        expect(cache.memoryEntry(for: "k") == nil)
         let count = cache.coordinator.withLock { coordinator in
             Mirror(reflecting: coordinator).descendant("invalidations").map { Mirror(reflecting: $0).children.count }
         }
-        #expect(count ?? .max <= CacheCoordinator.invalidationLimit)
+        expect(count ?? .max <= CacheCoordinator.invalidationLimit)
         cache.store(first, askedIn: cache.generation)
-        #expect(cache.memoryEntry(for: "k") != nil)
+        expect(cache.memoryEntry(for: "k") != nil)
     }
 
     @Test("BEY-10, CCH-4: a newer response that the predicate rejects removes the entry")
@@ -213,7 +213,7 @@ struct CacheEdgeTests {
         var refusing = CachePolicy.http
         refusing.isStorable = { _ in false }
         _ = try await service.send(Call(headers: ["Cache-Control": "no-cache"], cache: refusing))
-        #expect(await cache.usage.memoryCount == 0)
+        await expect(cache.usage.memoryCount, equals: 0)
     }
 
     @Test("SEC-1: a password in a URL is not stored")
@@ -233,7 +233,7 @@ struct CacheEdgeTests {
         for case let file as URL in files {
             if let data = try? Data(contentsOf: file), data.range(of: Data("topsecret".utf8)) != nil { found = true }
         }
-        #expect(!found)
+        expect(!found)
     }
 
     @Test("BEY-10: odd dates and fields do not trap")
@@ -303,8 +303,8 @@ struct CacheEdgeTests {
         queue.addOperation(operation)
         await operation.ended()
         queue.waitUntilAllOperationsAreFinished()
-        #expect(ends.withLock { $0 } == ["cancelled"])
-        #expect(transport.requests.isEmpty)
+        expect(ends.withLock { $0 }, equals: ["cancelled"])
+        expect(transport.requests.isEmpty)
         current.withLock { $0 = nil }
     }
 
@@ -336,7 +336,7 @@ struct CacheEdgeTests {
         let service = try service { $0.interceptors = [Unwrap()] }
         var texts: [String] = []
         for _ in 0..<4 { texts.append(try await service.send(Call()).text()) }
-        #expect(texts == Array(repeating: "(((x)))", count: 4))
+        expect(texts, equals: Array(repeating: "(((x)))", count: 4))
     }
 
     @Test("BEY-10: the set of refreshes is empty after a failed refresh")
@@ -350,10 +350,10 @@ struct CacheEdgeTests {
         transport.route("GET", "/a") { _ in .fault(.reset) }
         for count in 2..<5 {
             _ = try await service.send(Call())
-            #expect(await transport.waitForRequests(count))
+            await expect(transport.waitForRequests(count))
             let key = CacheKey.http(try #require(URL(string: "http://one.example/a")), partition: nil)
-            #expect(
-                await eventually {
+            await expect(
+                eventually {
                     let begun = cache.beginRefresh(key)
                     if begun { cache.endRefresh(key) }
                     return begun
@@ -379,12 +379,12 @@ struct HostileFileTests {
         withUnsafeBytes(of: UInt32(3).littleEndian) { start.append(contentsOf: $0) }
         withUnsafeBytes(of: UInt64(size - 16 - 32).littleEndian) { start.append(contentsOf: $0) }
         try start.write(to: URL(fileURLWithPath: path))
-        #expect(truncate(path, size) == 0)
+        expect(truncate(path, size), equals: 0)
         let cache = try NetworkCache(directory: folder)
         let answer = await withCheckedContinuation { continuation in
             cache.load(key) { continuation.resume(returning: $0) }
         }
         #expect(throws: CacheMiss.self) { try answer.get() }
-        #expect(await cache.entries == [])
+        await expect(cache.entries, equals: [])
     }
 }

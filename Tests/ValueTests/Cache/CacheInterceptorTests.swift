@@ -55,7 +55,7 @@ struct CacheInterceptorTests {
         transport.route("GET", "/a") { _ in .text("new") }
         let service = try service { $0.interceptors = [Envelope()] }
         try service.store(NetworkResponse(body: Data("old".utf8)), for: Call())
-        #expect(try await service.send(Call()).text() == "new")
+        try await expect(service.send(Call()).text(), equals: "new")
     }
 
     private struct Waiting: RequestInterceptor {
@@ -88,9 +88,9 @@ struct CacheInterceptorTests {
         await operation?.ended()
         operation = nil
         interceptor.gate.open()
-        #expect(await eventually { kept == nil })
-        #expect(transport.requests.isEmpty)
-        #expect(try await service.cachedResponse(for: Call()).text() == "old")
+        await expect(eventually { kept == nil })
+        expect(transport.requests.isEmpty)
+        try await expect(service.cachedResponse(for: Call()).text(), equals: "old")
     }
 
     @Test("CCH-3: the closure cached is released at the end, also without an entry")
@@ -108,8 +108,8 @@ struct CacheInterceptorTests {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         queue.addOperation(operation)
         await operation.ended()
-        #expect(await eventually { weakly == nil })
-        #expect(operation.cached == nil)
+        await expect(eventually { weakly == nil })
+        expect(operation.cached == nil)
     }
 
     @Test("CCH-3: a sequence has the cached item first, and dependents start after cached")
@@ -132,8 +132,8 @@ struct CacheInterceptorTests {
         for _ in 0..<2_000 where story.withLock({ $0.isEmpty }) { await Task.yield() }
         callbacks.resume()
         await next.ended()
-        #expect(await eventually { story.withLock { $0.count } == 2 })
-        #expect(story.withLock { $0 } == ["cached", "dependent"])
+        await expect(eventually { story.withLock { $0.count } == 2 })
+        expect(story.withLock { $0 }, equals: ["cached", "dependent"])
     }
 }
 
@@ -156,7 +156,7 @@ struct OddKeyTests {
                 CachePolicy(.cacheElseNetwork, ignoredParameters: ["t"]),
                 partition: nil
             )
-            #expect(key != nil && CacheKey.key(for: message, .http, partition: nil) != nil)
+            expect(key != nil && CacheKey.key(for: message, .http, partition: nil) != nil)
         }
     }
 }

@@ -70,12 +70,13 @@ struct CacheThenNetworkTests {
             operation.success = { story.add("success \($0)") }
             queue.addOperation(operation)
             await operation.ended()
-            #expect(
-                story.lines.withLock { $0 } == [
+            expect(
+                story.lines.withLock { $0 },
+                equals: [
                     "delegate cached old", "cached old", "delegate success", "success new",
                 ]
             )
-            #expect(operation.cachedItem == "old" && operation.result.flatMap { try? $0.get() } == "new")
+            expect(operation.cachedItem == "old" && operation.result.flatMap { try? $0.get() } == "new")
         }
     }
 
@@ -91,12 +92,12 @@ struct CacheThenNetworkTests {
         operation.preprocess = { _ in story.add("preprocess") }
         operation.success = { _ in story.add("success") }
         queue.addOperation(operation)
-        #expect(await eventually { operation.result != nil })
+        await expect(eventually { operation.result != nil })
         // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where story.lines.withLock({ $0.isEmpty }) { await Task.yield() }
         callbacks.resume()
         await operation.ended()
-        #expect(story.lines.withLock { $0 } == ["cached", "preprocess", "success"])
+        expect(story.lines.withLock { $0 }, equals: ["cached", "preprocess", "success"])
     }
 
     @Test("CCH-3: without a valid entry only the network's item is delivered")
@@ -107,7 +108,7 @@ struct CacheThenNetworkTests {
         operation.success = { story.add("success \($0)") }
         queue.addOperation(operation)
         await operation.ended()
-        #expect(story.lines.withLock { $0 } == ["success new"] && operation.cachedItem == nil)
+        expect(story.lines.withLock { $0 } == ["success new"] && operation.cachedItem == nil)
     }
 
     @Test("CCH-3: a sequence has the cached and then the fresh response")
@@ -117,7 +118,7 @@ struct CacheThenNetworkTests {
         for try await response in service.responses(to: News()) {
             responses.append("\(try response.text()) \(response.source)")
         }
-        #expect(responses == ["old cache", "new network"])
+        expect(responses, equals: ["old cache", "new network"])
     }
 
     @Test("CCH-3, BEY-3: an error of the network follows the cached item")
@@ -127,7 +128,7 @@ struct CacheThenNetworkTests {
         let operation = RequestOperation(News(), service: service)
         queue.addOperation(operation)
         let error = await #expect(throws: NetworkError.self) { try await operation.value }
-        #expect(operation.cachedItem == "old" && error?.statusCode == 500)
+        expect(operation.cachedItem == "old" && error?.statusCode == 500)
     }
 
     @Test("OPQ-2, CCH-3: after a cancel following the cached item no closure is called")
@@ -146,7 +147,7 @@ struct CacheThenNetworkTests {
         await shown.opened()
         operation.cancel()
         await operation.ended()
-        #expect(story.lines.withLock { $0 } == ["cached old", "failure cancelled"])
+        expect(story.lines.withLock { $0 }, equals: ["cached old", "failure cancelled"])
     }
 
     @Test("OPQ-2: after a cancel before the cached item its closure is not called")
@@ -161,11 +162,11 @@ struct CacheThenNetworkTests {
         operation.cached = { story.add("cached \($0)") }
         operation.failure = { story.add("failure \($0.code)") }
         queue.addOperation(operation)
-        #expect(await transport.waitForRequests(1))
+        await expect(transport.waitForRequests(1))
         operation.cancel()
         callbacks.resume()
         await operation.ended()
-        #expect(story.lines.withLock { $0 } == ["failure cancelled"])
+        expect(story.lines.withLock { $0 }, equals: ["failure cancelled"])
     }
 
     @Test("OPQ-6, CCH-3: such requests do not join: each has its own cached item")
@@ -184,8 +185,8 @@ struct CacheThenNetworkTests {
         let operations = (0..<3).map { _ in RequestOperation(Joined(), service: service) }
         queue.addOperations(operations, waitUntilFinished: false)
         for operation in operations {
-            #expect(try await operation.value == "new")
-            #expect(operation.cachedItem == "old")
+            try await expect(operation.value, equals: "new")
+            expect(operation.cachedItem, equals: "old")
         }
     }
 }

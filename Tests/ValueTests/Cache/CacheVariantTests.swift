@@ -85,16 +85,16 @@ struct CacheVariantTests {
     )
     func beside(place: Place) async throws {
         let cache = cache(place)
-        #expect(try await ask(Call("en"), cache) == "en 1 network")
-        #expect(try await ask(Call("de"), cache) == "de 2 network")
-        #expect(try await ask(Call("it"), cache) == "it 3 network")
+        try await expect(ask(Call("en"), cache), equals: "en 1 network")
+        try await expect(ask(Call("de"), cache), equals: "de 2 network")
+        try await expect(ask(Call("it"), cache), equals: "it 3 network")
         for (language, expected) in [("en", "en 1 cache"), ("de", "de 2 cache"), ("it", "it 3 cache")] {
-            #expect(try await ask(Call(language), cache) == expected)
-            #expect(try await service(cache).cachedResponse(for: Call(language)).text() + " cache" == expected)
+            try await expect(ask(Call(language), cache), equals: expected)
+            try await expect(service(cache).cachedResponse(for: Call(language)).text() + " cache", equals: expected)
         }
         let miss = try await service(cache).send(Call("fr")).history.first?.cacheMiss
-        #expect(miss == .varies)
-        #expect(await cache.entries.count == 4)
+        expect(miss, equals: .varies)
+        await expect(cache.entries.count, equals: 4)
     }
 
     @Test(
@@ -103,16 +103,16 @@ struct CacheVariantTests {
     )
     func relaunch(memoryBytes: Int) async throws {
         for (index, language) in ["en", "de", "fr", "it"].enumerated() {
-            #expect(
-                try await ask(Call(language), fixture.cache(memoryBytes: memoryBytes))
-                    == "\(language) \(index + 1) network"
+            try await expect(
+                ask(Call(language), fixture.cache(memoryBytes: memoryBytes)),
+                equals: "\(language) \(index + 1) network"
             )
         }
         let cache = fixture.cache(memoryBytes: memoryBytes)
         for (index, language) in ["en", "de", "fr", "it"].enumerated() {
-            #expect(try await ask(Call(language), cache) == "\(language) \(index + 1) cache")
+            try await expect(ask(Call(language), cache), equals: "\(language) \(index + 1) cache")
         }
-        #expect(fixture.paths().count == 4)
+        expect(fixture.paths().count, equals: 4)
     }
 
     @Test("BEY-10, CCH-2: a reload after a relaunch keeps the other responses, in memory and on disk")
@@ -123,11 +123,11 @@ struct CacheVariantTests {
         // Neither reads nor promotes the entry on disk, which is merged when the new one is written.
         _ = try await service(cache).send(Call("de"), ignoringCache: true)
         hold.end()
-        #expect(try await ask(Call("de"), cache) == "de 2 cache")
-        #expect(try await ask(Call("en"), cache) == "en 1 cache")
-        #expect(try await ask(Call("fr"), cache) == "fr 3 network")
+        try await expect(ask(Call("de"), cache), equals: "de 2 cache")
+        try await expect(ask(Call("en"), cache), equals: "en 1 cache")
+        try await expect(ask(Call("fr"), cache), equals: "fr 3 network")
         for (language, number) in [("en", 1), ("de", 2), ("fr", 3)] {
-            #expect(try await ask(Call(language), fixture.cache()) == "\(language) \(number) cache")
+            try await expect(ask(Call(language), fixture.cache()), equals: "\(language) \(number) cache")
         }
     }
 
@@ -137,15 +137,15 @@ struct CacheVariantTests {
         for language in ["en", "de"] { _ = try await ask(Call(language), cache) }
         fixture.clock.advance(by: 61)
         answers(["Cache-Control": "max-age=600", "X-New": "1"])
-        #expect(try await ask(Call("en"), cache) == "en 1 revalidated")
-        #expect(transport.requests.last?.headers["If-None-Match"] == "\"en\"")
+        try await expect(ask(Call("en"), cache), equals: "en 1 revalidated")
+        expect(transport.requests.last?.headers["If-None-Match"], equals: "\"en\"")
         let known = try await service(cache).send(Call("en"))
-        #expect(try known.source == .cache && known.text() == "en 1" && known.headers["X-New"] == "1")
+        try expect(known.source == .cache && known.text() == "en 1" && known.headers["X-New"] == "1")
         // The other one is as stale as before.
-        #expect(try await ask(Call("de"), cache) == "de 2 revalidated")
-        #expect(transport.requests.last?.headers["If-None-Match"] == "\"de\"")
-        #expect(try await ask(Call("en"), cache) == "en 1 cache")
-        #expect(await cache.entries.count == 2)
+        try await expect(ask(Call("de"), cache), equals: "de 2 revalidated")
+        expect(transport.requests.last?.headers["If-None-Match"], equals: "\"de\"")
+        try await expect(ask(Call("en"), cache), equals: "en 1 cache")
+        await expect(cache.entries.count, equals: 2)
     }
 
     @Test("BEY-10: a newer response replaces the one for the same request only", arguments: Place.allCases)
@@ -156,9 +156,9 @@ struct CacheVariantTests {
             let reload = Call(language, also: ["Cache-Control": "no-cache", "If-None-Match": "\"\""])
             _ = try await ask(reload, cache)
         }
-        #expect(try await ask(Call("en"), cache) == "en 3 cache")
-        #expect(try await ask(Call("de"), cache) == "de 4 cache")
-        #expect(await cache.entries.count == 2)
+        try await expect(ask(Call("en"), cache), equals: "en 3 cache")
+        try await expect(ask(Call("de"), cache), equals: "de 4 cache")
+        await expect(cache.entries.count, equals: 2)
     }
 
     @Test("BEY-10: eight responses of a URL are kept, without the oldest", arguments: Place.allCases)
@@ -167,9 +167,9 @@ struct CacheVariantTests {
         let languages = (1...8).map { "l\($0)" }
         for language in languages { _ = try await ask(Call(language), cache) }
         _ = try await ask(Call("l9"), cache)
-        #expect(await cache.entries.count == 8)
+        await expect(cache.entries.count, equals: 8)
         for language in languages.dropFirst() {
-            #expect(try await service(cache).cachedResponse(for: Call(language)).text().hasPrefix(language))
+            try await expect(service(cache).cachedResponse(for: Call(language)).text().hasPrefix(language))
         }
         await #expect(throws: NetworkError.self) { try await service(cache).cachedResponse(for: Call("l1")) }
     }
@@ -199,12 +199,12 @@ struct CacheVariantTests {
             await #expect(throws: NetworkError.self) { try await service(cache).cachedResponse(for: Call(language)) }
         }
         await cache.flush()
-        #expect(await cache.entries == [])
-        #expect(fixture.paths() == [])
+        await expect(cache.entries, equals: [])
+        expect(fixture.paths(), equals: [])
         // The responses before it do not return with the next one.
-        #expect(try await ask(Call("en"), cache) == "en 4 network")
-        #expect(try await ask(Call("de"), cache) == "de 5 network")
-        #expect(try await ask(Call("en"), cache) == "en 4 cache")
+        try await expect(ask(Call("en"), cache), equals: "en 4 network")
+        try await expect(ask(Call("de"), cache), equals: "de 5 network")
+        try await expect(ask(Call("en"), cache), equals: "en 4 cache")
     }
 
     @Test("BEY-10: an invalidation at once after several responses leaves no file")
@@ -215,7 +215,7 @@ struct CacheVariantTests {
         try service(cache).removeCachedResponse(for: Call("en"))
         hold.end()
         await cache.flush()
-        #expect(fixture.paths() == [] && cache.coordinator.withLock { $0.isIdle })
+        expect(fixture.paths() == [] && cache.coordinator.withLock { $0.isIdle })
     }
 
     @Test("BEY-10, CCH-4: a response for memory only is not written when one for the disk joins it")
@@ -223,13 +223,13 @@ struct CacheVariantTests {
         let cache = fixture.cache()
         var secret = Call("en")
         secret.cache?.storesOnDisk = false
-        #expect(try await ask(secret, cache) == "en 1 network")
-        #expect(try await ask(Call("de"), cache) == "de 2 network")
-        #expect(try await ask(Call("fr"), cache) == "fr 3 network")
+        try await expect(ask(secret, cache), equals: "en 1 network")
+        try await expect(ask(Call("de"), cache), equals: "de 2 network")
+        try await expect(ask(Call("fr"), cache), equals: "fr 3 network")
         for (language, number) in [("en", 1), ("de", 2), ("fr", 3)] {
-            #expect(try await ask(Call(language), cache) == "\(language) \(number) cache")
+            try await expect(ask(Call(language), cache), equals: "\(language) \(number) cache")
         }
-        #expect(fixture.paths().count == 2)
+        expect(fixture.paths().count, equals: 2)
         await #expect(throws: NetworkError.self) { try await service(fixture.cache()).cachedResponse(for: Call("en")) }
     }
 
@@ -247,15 +247,15 @@ struct CacheVariantTests {
         }
         await store("en", 1, in: .all)
         await store("de", 2, in: .all)
-        #expect(await version("en") == "1")
+        await expect(version("en"), equals: "1")
         // Evicts the entry that lists the variant.
         await cache.stored(fixture.entry("other"))
-        #expect(cache.memoryEntry(for: key) == nil)
+        expect(cache.memoryEntry(for: key) == nil)
         cache.invalidate(key)
         await store("en", 3, in: .disk)
         await store("de", 4, in: .disk)
-        #expect(await version("en") == "3")
-        #expect(await version("de") == "4")
+        await expect(version("en"), equals: "3")
+        await expect(version("de"), equals: "4")
     }
 
     @Test("BEY-10: concurrent requests get a response of their own kind", arguments: Place.allCases)
@@ -272,15 +272,15 @@ struct CacheVariantTests {
                         if Int.random(in: 0..<20, using: &generator) == 0 { cache.invalidate(key) }
                         let isForced = Bool.random(using: &generator)
                         let response = try await service.send(Call(language), ignoringCache: isForced)
-                        #expect(try response.text().hasPrefix(language + " "))
+                        try expect(response.text().hasPrefix(language + " "))
                     }
                 }
             }
             try await group.waitForAll()
         }
         await cache.flush()
-        #expect(cache.coordinator.withLock { $0.isIdle })
-        #expect(await cache.entries.count <= CacheEntry.variantLimit)
+        expect(cache.coordinator.withLock { $0.isIdle })
+        await expect(cache.entries.count <= CacheEntry.variantLimit)
     }
 
     @Test(
@@ -292,8 +292,8 @@ struct CacheVariantTests {
         _ = try await ask(Call("en", also: ["X-Page": "1"]), cache)
         answers(["Cache-Control": "max-age=60"], vary: "X-Page")
         _ = try await ask(Call("de", also: ["X-Page": "2"]), cache)
-        #expect(try await ask(Call("en", also: ["X-Page": "2"]), cache) == "de 2 cache")
-        #expect(try await ask(Call("en", also: ["X-Page": "1"]), cache) == "en 1 cache")
+        try await expect(ask(Call("en", also: ["X-Page": "2"]), cache), equals: "de 2 cache")
+        try await expect(ask(Call("en", also: ["X-Page": "1"]), cache), equals: "en 1 cache")
     }
 
     @Test("BEY-10, CCH-2: a variant under another one's name, or without its file, is not used")
@@ -302,22 +302,22 @@ struct CacheVariantTests {
         for language in ["en", "de", "fr"] { _ = try await ask(Call(language), cache) }
         let variants = try #require(cache.memoryEntry(for: key())?.header.variants)
         let paths = try variants.map { fixture.path(of: CacheKey.variant($0, of: try key())) }
-        #expect(variants.count == 2)
+        expect(variants.count, equals: 2)
         // The newest is first: de.
         try FileManager.default.removeItem(atPath: paths[0])
         try FileManager.default.copyItem(atPath: paths[1], toPath: paths[0])
-        #expect(try await ask(Call("de"), fixture.cache()) == "de 4 network")
+        try await expect(ask(Call("de"), fixture.cache()), equals: "de 4 network")
         try FileManager.default.removeItem(atPath: paths[1])
-        #expect(try await ask(Call("en"), fixture.cache()) == "en 5 network")
-        #expect(try await ask(Call("fr"), fixture.cache()) == "fr 3 cache")
+        try await expect(ask(Call("en"), fixture.cache()), equals: "en 5 network")
+        try await expect(ask(Call("fr"), fixture.cache()), equals: "fr 3 cache")
     }
 
     @Test("BEY-10, CCH-2: a file without a list of variants, as older releases wrote, is used")
     func older() async throws {
         _ = try await ask(Call("en"), fixture.cache())
         let file = try Data(contentsOf: URL(fileURLWithPath: fixture.path(of: try key())))
-        #expect(file.range(of: Data("variants".utf8)) == nil, "the file of a single response is as before")
-        #expect(try await ask(Call("en"), fixture.cache()) == "en 1 cache")
+        expect(file.range(of: Data("variants".utf8)) == nil, "the file of a single response is as before")
+        try await expect(ask(Call("en"), fixture.cache()), equals: "en 1 cache")
     }
 
     @Test(
@@ -346,13 +346,13 @@ struct CacheVariantTests {
                 let isForced = Bool.random(using: &generator)
                 let response = try await service(cache).send(Call(language), ignoringCache: isForced)
                 let text = try response.text()
-                #expect(text.hasPrefix(language + " "), "seed \(seed), step \(step)")
-                if response.source != .network { #expect(text == last[language], "seed \(seed), step \(step)") }
+                expect(text.hasPrefix(language + " "), "seed \(seed), step \(step)")
+                if response.source != .network { expect(text, equals: last[language], "seed \(seed), step \(step)") }
                 last[language] = text
             }
             await cache.flush()
         }
-        #expect(cache.coordinator.withLock { $0.isIdle })
-        #expect(await cache.usage.diskCount <= (place == .memory ? 0 : 8), "seed \(seed): no file is left unlisted")
+        expect(cache.coordinator.withLock { $0.isIdle })
+        await expect(cache.usage.diskCount <= (place == .memory ? 0 : 8), "seed \(seed): no file is left unlisted")
     }
 }

@@ -85,9 +85,9 @@ struct CachedCallTests {
         let now = Locked("de")
         let service = try service { $0.interceptors = [language(now)] }
         let call = Call(cache: CachePolicy(.cacheElseNetwork))
-        #expect(try await service.send(call).text() == "lang=de")
+        try await expect(service.send(call).text(), equals: "lang=de")
         now.withLock { $0 = "fr" }
-        #expect(try await service.send(call).text() == "lang=fr")
+        try await expect(service.send(call).text(), equals: "lang=fr")
     }
 
     @Test("BEY-10: by HTTP an adapted request finds its entry")
@@ -95,15 +95,15 @@ struct CachedCallTests {
         echo()
         let service = try service { $0.interceptors = [language(Locked("de"))] }
         _ = try await service.send(Call())
-        #expect(try await service.send(Call()).source == .cache)
+        try await expect(service.send(Call()).source, equals: .cache)
     }
 
     @Test("BEY-10: by HTTP an adapted request does not use the entry of another URL")
     func adaptedHTTPOther() async throws {
         echo()
-        #expect(try await service().send(Call()).text() == "none")
+        try await expect(service().send(Call()).text(), equals: "none")
         let adapted = try await service().send(Call(interceptors: [language(Locked("de"))]))
-        #expect(try adapted.text() == "lang=de")
+        try expect(adapted.text(), equals: "lang=de")
     }
 
     @Test("BEY-10: by HTTP the validator of another URL is not sent")
@@ -112,10 +112,10 @@ struct CachedCallTests {
             if request.headers["If-None-Match"] != nil { return .status(304) }
             return .text(request.query ?? "none", headers: ["Cache-Control": "no-cache", "ETag": "\"1\""])
         }
-        #expect(try await service().send(Call()).text() == "none")
+        try await expect(service().send(Call()).text(), equals: "none")
         let adapted = try await service().send(Call(interceptors: [language(Locked("de"))]))
-        #expect(try adapted.text() == "lang=de")
-        #expect(transport.requests.last?.headers["If-None-Match"] == nil)
+        try expect(adapted.text(), equals: "lang=de")
+        expect(transport.requests.last?.headers["If-None-Match"] == nil)
     }
 
     @Test("BEY-10: an adapted URL of the second attempt receives no validator of the first")
@@ -140,15 +140,15 @@ struct CachedCallTests {
             }
         )
         let service = try service { $0.interceptors = [other] }
-        #expect(try await service.send(Call()).text() == "a")
+        try await expect(service.send(Call()).text(), equals: "a")
         isDown.withLock { $0 = true }
         let response = try await service.send(Call())
-        #expect(try response.text() == "b")
-        #expect(response.source == .network)
-        #expect(transport.requests.last?.headers["If-None-Match"] == nil)
+        try expect(response.text(), equals: "b")
+        expect(response.source, equals: .network)
+        expect(transport.requests.last?.headers["If-None-Match"] == nil)
         // The entry of b.
         let plain = try await self.service().send(Call(api: "b"))
-        #expect(try plain.text() == "b")
+        try expect(plain.text(), equals: "b")
     }
 
     @Test("BEY-10: a stale response instead of an error is decoded by the host's decoder")
@@ -163,11 +163,11 @@ struct CachedCallTests {
                 return decoder
             }
         }
-        #expect(try await service.perform(JSONCall()).userName == "ada")
-        #expect(try await service.perform(JSONCall()).userName == "ada")
+        try await expect(service.perform(JSONCall()).userName, equals: "ada")
+        try await expect(service.perform(JSONCall()).userName, equals: "ada")
         clock.advance(by: 61)
         transport.route("GET", "/a") { _ in .status(503) }
-        #expect(try await service.perform(JSONCall()).userName == "ada")
+        try await expect(service.perform(JSONCall()).userName, equals: "ada")
     }
 
     @Test("BEY-10: a response to HEAD keeps the stored body")
@@ -178,7 +178,7 @@ struct CachedCallTests {
         _ = try await service.send(Call(cache: nil))
         _ = try await service.send(Call(method: .head, cache: nil))
         let response = try await service.send(Call(cache: nil))
-        #expect(try response.source == .cache && response.text() == "x")
+        try expect(response.source == .cache && response.text() == "x")
     }
 
     @Test("BEY-10: a 206 does not change the entry")
@@ -190,7 +190,7 @@ struct CachedCallTests {
         }
         _ = try await service().send(Call())
         _ = try await service().send(Call(headers: ["Range": "bytes=0-0"]))
-        #expect(try await service().send(Call()).source == .cache)
+        try await expect(service().send(Call()).source, equals: .cache)
     }
 
     @Test("BEY-10: a request with no-store does not change the entry")
@@ -198,7 +198,7 @@ struct CachedCallTests {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
         _ = try await service().send(Call())
         _ = try await service().send(Call(headers: ["Cache-Control": "no-store"]))
-        #expect(try await service().send(Call()).source == .cache)
+        try await expect(service().send(Call()).source, equals: .cache)
     }
 
     @Test("CCH-4: by a policy a 206 is not stored")
@@ -210,7 +210,7 @@ struct CachedCallTests {
         }
         let policy = CachePolicy(.cacheElseNetwork)
         _ = try await service().send(Call(headers: ["Range": "bytes=0-0"], cache: policy))
-        #expect(try await service().send(Call(cache: policy)).text() == "abc")
+        try await expect(service().send(Call(cache: policy)).text(), equals: "abc")
     }
 
     @Test("CCH-4: a response that an interceptor made of an error is not stored")
@@ -222,9 +222,9 @@ struct CachedCallTests {
         })
         let service = try service { $0.interceptors = [offline] }
         let call = Call(cache: CachePolicy(.cacheElseNetwork))
-        #expect(try await service.send(call).text() == "offline")
+        try await expect(service.send(call).text(), equals: "offline")
         transport.route("GET", "/a") { _ in .text("real") }
-        #expect(try await service.send(call).text() == "real")
+        try await expect(service.send(call).text(), equals: "real")
     }
 
     @Test("CCH-4: a stored response passes through interceptors once")
@@ -237,8 +237,8 @@ struct CachedCallTests {
         })
         let service = try service { $0.interceptors = [unwrap] }
         let call = Call(cache: CachePolicy(.cacheElseNetwork))
-        #expect(try await service.send(call).text() == "(x)")
-        #expect(try await service.send(call).text() == "(x)")
+        try await expect(service.send(call).text(), equals: "(x)")
+        try await expect(service.send(call).text(), equals: "(x)")
     }
 
     @Test("BEY-10: by HTTP an interceptor's response to an error does not remove the entry")
@@ -251,8 +251,8 @@ struct CachedCallTests {
         let service = try service { $0.interceptors = [offline] }
         _ = try await service.send(Call())
         transport.route("GET", "/a") { _ in .status(503) }
-        #expect(try await service.send(Call()).text() == "offline")
-        #expect(await cache.usage.memoryCount == 1)
+        try await expect(service.send(Call()).text(), equals: "offline")
+        await expect(cache.usage.memoryCount, equals: 1)
     }
 
     private struct Text: APIRequest {
@@ -275,12 +275,12 @@ struct CachedCallTests {
         operation.cached = { item in story.withLock { $0.append("cached \(item)") } }
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         queue.addOperation(operation)
-        #expect(await transport.waitForRequests(1))
+        await expect(transport.waitForRequests(1))
         let finishedEarly = Locked(false)
         operation.asNetworkOperation.whenFinished { finishedEarly.withLock { $0 = true } }
         // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where !finishedEarly.withLock({ $0 }) { await Task.yield() }
-        #expect(!finishedEarly.withLock { $0 }, "finished though cached has not been called")
+        expect(!finishedEarly.withLock { $0 }, "finished though cached has not been called")
         callbacks.resume()
         await operation.ended()
         callbacks.sync {}
@@ -315,17 +315,17 @@ struct CachedCallTests {
         let second = RequestOperation(Secret(), service: service)
         queue.addOperation(second)
         _ = try await second.value
-        #expect(await transport.waitForRequests(2))
+        await expect(transport.waitForRequests(2))
         await clock.waitForTimers(1)
         queue.cancelAllOperations()
         service.cancel()
         try await cache.removeAll()
-        #expect(await cache.usage.memoryCount == 0)
+        await expect(cache.usage.memoryCount, equals: 0)
         clock.advance(by: 5)
         var count = 0
         // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where count == 0 { count = await cache.usage.memoryCount }
-        #expect(count == 0, "the refresh was not cancelled, and stored after removeAll")
+        expect(count, equals: 0, "the refresh was not cancelled, and stored after removeAll")
     }
 
     @Test("CCH-4: without storage, after an interceptor's repeat and a mapping failure, the request is sent once")
@@ -351,8 +351,8 @@ struct CachedCallTests {
             for: Call(cache: CachePolicy(.cacheElseNetwork))
         )
         await #expect(throws: NetworkError.self) { try await service.perform(Strict()) }
-        #expect(transport.requests.count == 1)
-        #expect(await cache.usage.memoryCount == 1)
+        expect(transport.requests.count, equals: 1)
+        await expect(cache.usage.memoryCount, equals: 1)
     }
 
     @Test(
@@ -365,9 +365,9 @@ struct CachedCallTests {
         let scripted = ScriptedTransport { request, _ in .answer(200, ["Cache-Control": "max-age=60"], body: "x") }
         let service = try service { $0.transport = scripted }
         _ = try await service.send(Call(api: api))
-        #expect(try await service.send(Call(api: api)).source == .cache)
+        try await expect(service.send(Call(api: api)).source, equals: .cache)
         _ = try await service.send(Call(api: api, method: .post, cache: nil))
-        #expect(try await service.send(Call(api: api)).source == .network)
+        try await expect(service.send(Call(api: api)).source, equals: .network)
     }
 
     @Test(
@@ -379,9 +379,9 @@ struct CachedCallTests {
         let service = try service(base) { $0.transport = scripted }
         for api in ["", "/", "b"] {
             _ = try await service.send(Call(api: api))
-            #expect(try await service.send(Call(api: api)).source == .cache)
+            try await expect(service.send(Call(api: api)).source, equals: .cache)
             _ = try await service.send(Call(api: api, method: .post, cache: nil))
-            #expect(try await service.send(Call(api: api)).source == .network)
+            try await expect(service.send(Call(api: api)).source, equals: .network)
         }
     }
 
@@ -398,7 +398,7 @@ struct CachedCallTests {
         )
         try service.store(bad, for: JSONCall())
         let names = await [try? service.perform(JSONCall()).userName, try? service.perform(JSONCall()).userName]
-        #expect(names == ["ada", "ada"])
+        expect(names, equals: ["ada", "ada"])
     }
 
     @Test("SEC-1: Set-Cookie is not stored")
@@ -420,7 +420,7 @@ struct CachedCallTests {
         for case let file as URL in files {
             if let data = try? Data(contentsOf: file), data.range(of: Data("verysecret".utf8)) != nil { found = true }
         }
-        #expect(!found)
+        expect(!found)
     }
 
     @Test("CCH-5: parts of the key may have CRLF")
@@ -433,7 +433,7 @@ struct CachedCallTests {
             CachePolicy(.cacheElseNetwork, extraKey: "E"),
             partition: "P\r"
         )
-        #expect(one?.contains("P\r\\n") == false)
+        expect(one?.contains("P\r\\n"), equals: false)
         let two = CacheKey.key(
             for: try message([:]),
             CachePolicy(.cacheElseNetwork, extraKey: "a\r\nb"),
@@ -444,6 +444,6 @@ struct CachedCallTests {
             CachePolicy(.cacheElseNetwork, extraKey: "a\nb"),
             partition: nil
         )
-        #expect(two?.utf8.filter { $0 == 10 }.count == 3 && two != three)
+        expect(two?.utf8.filter { $0 == 10 }.count == 3 && two != three)
     }
 }

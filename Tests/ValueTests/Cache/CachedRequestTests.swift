@@ -103,11 +103,11 @@ struct CachedRequestTests {
         operation.success = { _ in look() }
         let next = operation.then { _ in request }
         queue.addOperations([operation, next], waitUntilFinished: false)
-        #expect(try await operation.value == "1 network")
-        #expect(cache.coordinator.withLock { $0.memory.count } == 1)
-        #expect(try await next.value == "1 cache")
-        #expect(counts.withLock { $0 } == [0, 0, 0, 0])
-        #expect(transport.requests.count == 1)
+        try await expect(operation.value, equals: "1 network")
+        expect(cache.coordinator.withLock { $0.memory.count }, equals: 1)
+        try await expect(next.value, equals: "1 cache")
+        expect(counts.withLock { $0 }, equals: [0, 0, 0, 0])
+        expect(transport.requests.count, equals: 1)
     }
 
     @Test("CCH-2: a response is stored when the closure of a service has returned, and before an awaited call returns")
@@ -124,11 +124,11 @@ struct CachedRequestTests {
                 continuation.resume(returning: -1)
             }
         }
-        #expect(count == 0)
-        #expect(await eventually { cache.coordinator.withLock { $0.memory.count } == 1 })
+        expect(count, equals: 0)
+        await expect(eventually { cache.coordinator.withLock { $0.memory.count } == 1 })
         try await cache.removeAll()
         _ = try await service().send(request)
-        #expect(cache.coordinator.withLock { $0.memory.count } == 1)
+        expect(cache.coordinator.withLock { $0.memory.count }, equals: 1)
     }
 
     @Test("CCH-2: the answer of an operation that was cancelled meanwhile is stored, too")
@@ -136,16 +136,16 @@ struct CachedRequestTests {
         let operation = RequestOperation(News(cache: CachePolicy(.cacheElseNetwork)), service: try service())
         operation.willDeliver = { _ in operation.cancel() }
         queue.addOperation(operation)
-        #expect(try await operation.value == "1 network")
-        #expect(cache.coordinator.withLock { $0.memory.count } == 1)
+        try await expect(operation.value, equals: "1 network")
+        expect(cache.coordinator.withLock { $0.memory.count }, equals: 1)
     }
 
     @Test("CCH-3: with cacheElseNetwork the second request is not sent")
     func elseNetwork() async throws {
         let policy = CachePolicy(.cacheElseNetwork)
-        #expect(try await ask(policy) == "1 network")
-        #expect(try await ask(policy) == "1 cache")
-        #expect(transport.requests.count == 1)
+        try await expect(ask(policy), equals: "1 network")
+        try await expect(ask(policy), equals: "1 cache")
+        expect(transport.requests.count, equals: 1)
     }
 
     @Test("CCH-2, CCH-3: a second perform of a cached request opens no connection, also after a relaunch")
@@ -158,28 +158,28 @@ struct CachedRequestTests {
         for (index, source) in ["network", "cache", "cache"].enumerated() {
             let cache = try NetworkCache(directory: folder)
             let service = EasyNetworkService(server.host { $0.cache = cache })
-            #expect(try await queue.perform(request, service: service) == "1 \(source)", "\(index)")
-            #expect(try await queue.perform(request, service: service) == "1 cache")
+            try await expect(queue.perform(request, service: service), equals: "1 \(source)", "\(index)")
+            try await expect(queue.perform(request, service: service), equals: "1 cache")
             await cache.flush()
         }
-        #expect(server.requests.count == 1)
+        expect(server.requests.count, equals: 1)
         await server.waitForConnections(0)
         server.stop()
         let cache = try NetworkCache(directory: folder)
         let service = EasyNetworkService(server.host { $0.cache = cache })
-        #expect(try await queue.perform(request, service: service) == "1 cache")
+        try await expect(queue.perform(request, service: service), equals: "1 cache")
     }
 
     @Test("CCH-3: without a policy the cache is not used; a policy that only stores does not read")
     func none() async throws {
-        #expect(try await ask(nil) == "1 network")
+        try await expect(ask(nil), equals: "1 network")
         let unstored = CachePolicy(.cacheElseNetwork, storesInMemory: false, storesOnDisk: false)
-        #expect(try await ask(unstored) == "2 network")
-        #expect(await cache.usage.memoryCount == 0)
-        #expect(try await ask(CachePolicy(.network)) == "3 network")
-        #expect(try await ask(CachePolicy(.network)) == "4 network")
-        #expect(try await ask(CachePolicy(.cacheOnly)) == "4 cache")
-        #expect(try await ask(nil, over: service { $0.cachePolicy = CachePolicy(.cacheOnly) }) == "4 cache")
+        try await expect(ask(unstored), equals: "2 network")
+        await expect(cache.usage.memoryCount, equals: 0)
+        try await expect(ask(CachePolicy(.network)), equals: "3 network")
+        try await expect(ask(CachePolicy(.network)), equals: "4 network")
+        try await expect(ask(CachePolicy(.cacheOnly)), equals: "4 cache")
+        try await expect(ask(nil, over: service { $0.cachePolicy = CachePolicy(.cacheOnly) }), equals: "4 cache")
     }
 
     private func ask(_ policy: CachePolicy, ignoring isIgnoring: Bool) async throws -> String {
@@ -199,19 +199,19 @@ struct CachedRequestTests {
                 count += 1
                 return count
             }
-            #expect(request.headers["If-None-Match"] == nil)
+            expect(request.headers["If-None-Match"] == nil)
             return .text(String(number), headers: ["Cache-Control": "max-age=60", "ETag": "\"\(number)\""])
         }
         let policy = CachePolicy(reading)
-        #expect(try await ask(policy, ignoring: true) == "1 network")
-        #expect(try await ask(policy, ignoring: true) == "2 network")
-        if reading != .cacheThenNetwork { #expect(try await ask(policy, ignoring: false) == "2 cache") }
+        try await expect(ask(policy, ignoring: true), equals: "1 network")
+        try await expect(ask(policy, ignoring: true), equals: "2 network")
+        if reading != .cacheThenNetwork { try await expect(ask(policy, ignoring: false), equals: "2 cache") }
         let request = News(cache: policy)
         let service = try service()
-        #expect(try await service.perform(request, ignoringCache: true) == "3 network")
+        try await expect(service.perform(request, ignoringCache: true), equals: "3 network")
         let response = try await service.send(request, ignoringCache: true)
-        #expect(try response.text() == "4" && response.history.map(\.cacheMiss) == [.ignored])
-        #expect(try await service.cachedResponse(for: request).text() == "4")
+        try expect(response.text() == "4" && response.history.map(\.cacheMiss) == [.ignored])
+        try await expect(service.cachedResponse(for: request).text(), equals: "4")
     }
 
     @Test("CCH-3: an operation that ignores the cache has no cached item")
@@ -222,8 +222,8 @@ struct CachedRequestTests {
         operation.ignoresCache = true
         operation.cached = { Issue.record("\($0) came from the cache") }
         queue.addOperation(operation)
-        #expect(try await operation.value == "2 network")
-        #expect(operation.cachedItem == nil)
+        try await expect(operation.value, equals: "2 network")
+        expect(operation.cachedItem == nil)
     }
 
     @Test("CCH-3, BEY-9: operations that ignore the cache join each other only")
@@ -232,7 +232,7 @@ struct CachedRequestTests {
         func key(_ ignoresCache: Bool) -> SharingKey {
             SharingKey(name: "n", snapshot, itemType: News.Item.self, ignoresCache: ignoresCache)
         }
-        #expect(key(true) == key(true) && key(true) != key(false))
+        expect(key(true) == key(true) && key(true) != key(false))
     }
 
     @Test("CCH-3, BEY-9: a joined operation that ignores the cache sends")
@@ -249,16 +249,16 @@ struct CachedRequestTests {
             let operation = RequestOperation(Joining(), service: service)
             operation.ignoresCache = true
             queue.addOperation(operation)
-            #expect(try await operation.value == expected)
+            try await expect(operation.value, equals: expected)
         }
     }
 
     @Test("CCH-1, CCH-3: with cacheOnly a missing entry is notCached, with the reason")
     func only() async throws {
         let error = await #expect(throws: NetworkError.self) { try await ask(CachePolicy(.cacheOnly)) }
-        #expect(error?.code == .notCached && error?.cacheMiss == .absent && error?.attempts == 0)
-        #expect(error?.localizedDescription.contains("absent") == true)
-        #expect(transport.requests.isEmpty)
+        expect(error?.code == .notCached && error?.cacheMiss == .absent && error?.attempts == 0)
+        expect(error?.localizedDescription.contains("absent"), equals: true)
+        expect(transport.requests.isEmpty)
     }
 
     @Test("CCH-1: each invalidity has its reason: age, version, sensitive data, app version")
@@ -268,7 +268,7 @@ struct CachedRequestTests {
         clock.advance(by: 10)
         var valid = stored
         valid.reading = .cacheOnly
-        #expect(try await ask(valid) == "1 cache")
+        try await expect(ask(valid), equals: "1 cache")
         let cases: [(CacheMiss, (inout CachePolicy) -> Void)] = [
             (.expired, { $0.maximumAge = 9 }),
             (.version, { $0.version = 4 }),
@@ -280,10 +280,10 @@ struct CachedRequestTests {
             var policy = valid
             change(&policy)
             let error = await #expect(throws: NetworkError.self) { try await ask(policy) }
-            #expect(error?.cacheMiss == miss)
+            expect(error?.cacheMiss, equals: miss)
         }
         valid.appVersion = nil
-        #expect(try await ask(valid) == "1 cache")
+        try await expect(ask(valid), equals: "1 cache")
     }
 
     @Test("CCH-1: a response from the future has expired")
@@ -294,8 +294,8 @@ struct CachedRequestTests {
         let service = try service { $0.clock = yesterday }
         let policy = CachePolicy(.cacheOnly, maximumAge: 1_000)
         let error = await #expect(throws: NetworkError.self) { try await ask(policy, over: service) }
-        #expect(error?.cacheMiss == .expired)
-        #expect(try await ask(CachePolicy(.cacheOnly), over: service) == "1 cache")
+        expect(error?.cacheMiss, equals: .expired)
+        try await expect(ask(CachePolicy(.cacheOnly), over: service), equals: "1 cache")
     }
 
     @Test("CCH-1: of sensitive data only a digest is stored")
@@ -303,8 +303,8 @@ struct CachedRequestTests {
         _ = try await ask(CachePolicy(.network, sensitiveData: "a secret"))
         let entry = try #require(await cache.entries.first)
         let stored = try #require(cache.memoryEntry(for: entry.key))
-        #expect(!String(describing: stored).contains("a secret"))
-        #expect(stored.header.attributes.values.contains(SHA256.digest(of: Data("a secret".utf8)).hexadecimal))
+        expect(!String(describing: stored).contains("a secret"))
+        expect(stored.header.attributes.values.contains(SHA256.digest(of: Data("a secret".utf8)).hexadecimal))
     }
 
     @Test(
@@ -312,23 +312,23 @@ struct CachedRequestTests {
     )
     func keys() async throws {
         let policy = CachePolicy(.cacheElseNetwork)
-        #expect(try await ask(policy, ["a": 1, "b": 2]) == "1 network")
-        #expect(try await ask(policy, ["b": 2, "a": 1]) == "1 cache")
-        #expect(try await ask(policy, ["a": 1, "b": 3]) == "2 network")
-        #expect(try await ask(policy, ["a": 1, "b": 2], method: .post) == "3 network")
-        #expect(try await ask(policy, ["b": 2, "a": 1], method: .post) == "3 cache")
-        #expect(try await ask(policy, ["b": 2], method: .post) == "4 network")
+        try await expect(ask(policy, ["a": 1, "b": 2]), equals: "1 network")
+        try await expect(ask(policy, ["b": 2, "a": 1]), equals: "1 cache")
+        try await expect(ask(policy, ["a": 1, "b": 3]), equals: "2 network")
+        try await expect(ask(policy, ["a": 1, "b": 2], method: .post), equals: "3 network")
+        try await expect(ask(policy, ["b": 2, "a": 1], method: .post), equals: "3 cache")
+        try await expect(ask(policy, ["b": 2], method: .post), equals: "4 network")
         var own = policy
         own.extraKey = "dark"
-        #expect(try await ask(own, ["a": 1, "b": 2]) == "5 network")
+        try await expect(ask(own, ["a": 1, "b": 2]), equals: "5 network")
         own = policy
         own.key = "news"
-        #expect(try await ask(own, ["a": 1]) == "6 network")
-        #expect(try await ask(own, ["a": 2]) == "6 cache")
+        try await expect(ask(own, ["a": 1]), equals: "6 network")
+        try await expect(ask(own, ["a": 2]), equals: "6 cache")
         own = policy
         own.ignoredParameters = ["time"]
-        #expect(try await ask(own, ["q": 1, "time": 1]) == "7 network")
-        #expect(try await ask(own, ["q": 1, "time": 2]) == "7 cache")
+        try await expect(ask(own, ["q": 1, "time": 1]), equals: "7 network")
+        try await expect(ask(own, ["q": 1, "time": 2]), equals: "7 cache")
     }
 
     @Test("CCH-5: with partitions, users of one host never see each other's responses")
@@ -337,10 +337,10 @@ struct CachedRequestTests {
         for reading in [CachePolicy.Reading.cacheElseNetwork, .http] {
             let first = try await ask(CachePolicy(reading), over: ada)
             let second = try await ask(CachePolicy(reading), over: eve)
-            #expect(first.hasSuffix("network") && second.hasSuffix("network") && first != second)
+            expect(first.hasSuffix("network") && second.hasSuffix("network") && first != second)
         }
-        #expect(try await ask(CachePolicy(.cacheElseNetwork), over: ada) == "1 cache")
-        #expect(try await ask(CachePolicy(.cacheElseNetwork), over: eve) == "2 cache")
+        try await expect(ask(CachePolicy(.cacheElseNetwork), over: ada), equals: "1 cache")
+        try await expect(ask(CachePolicy(.cacheElseNetwork), over: eve), equals: "2 cache")
     }
 
     @Test("CCH-5: a file or stream as body has no key, unless the policy has one")
@@ -354,11 +354,11 @@ struct CachedRequestTests {
         }
         let service = try service()
         let response = try await service.send(Upload(cache: CachePolicy(.cacheElseNetwork)))
-        #expect(response.history.first?.cacheMiss == .noKey)
-        #expect(await cache.usage.memoryCount == 0)
+        expect(response.history.first?.cacheMiss, equals: .noKey)
+        await expect(cache.usage.memoryCount, equals: 0)
         _ = try await service.send(Upload(cache: CachePolicy(.cacheElseNetwork, key: "upload")))
         let cached = try await service.send(Upload(cache: CachePolicy(.cacheElseNetwork, key: "upload")))
-        #expect(cached.source == .cache && cached.history.isEmpty)
+        expect(cached.source == .cache && cached.history.isEmpty)
     }
 
     @Test("CCH-2, CCH-4: the predicate is called after mapping; a response that cannot be mapped is not stored")
@@ -386,8 +386,8 @@ struct CachedRequestTests {
             queue.addOperation(operation)
             await operation.ended()
         }
-        #expect(asked.withLock { $0 } == ["map", "predicate", "map", "predicate", "map"])
-        #expect(try await ask(CachePolicy(.cacheOnly)) == "2 cache")
+        expect(asked.withLock { $0 }, equals: ["map", "predicate", "map", "predicate", "map"])
+        try await expect(ask(CachePolicy(.cacheOnly)), equals: "2 cache")
     }
 
     @Test("CCH-3: an entry that can no longer be mapped is removed, and the request sent, or with cacheOnly notCached")
@@ -405,13 +405,13 @@ struct CachedRequestTests {
         let alone = RequestOperation(Number(cache: CachePolicy(.cacheOnly)), service: try service())
         queue.addOperation(alone)
         let error = await #expect(throws: NetworkError.self) { try await alone.value }
-        #expect(error?.code == .notCached && error?.cacheMiss == .unreadable)
-        #expect(await cache.usage.memoryCount == 0)
+        expect(error?.code == .notCached && error?.cacheMiss == .unreadable)
+        await expect(cache.usage.memoryCount, equals: 0)
         _ = try await ask(CachePolicy(.network))
         let operation = RequestOperation(Number(cache: CachePolicy(.cacheElseNetwork)), service: try service())
         queue.addOperation(operation)
-        #expect(try await operation.value == "3")
-        #expect(try await ask(CachePolicy(.cacheOnly)) == "3 cache")
+        try await expect(operation.value, equals: "3")
+        try await expect(ask(CachePolicy(.cacheOnly)), equals: "3 cache")
     }
 
     private struct Joined: APIRequest {
@@ -435,25 +435,25 @@ struct CachedRequestTests {
             return try await operation.value
         }
         await #expect(throws: NetworkError.self) { try await join() }
-        #expect(await cache.usage.memoryCount == 0)
+        await expect(cache.usage.memoryCount, equals: 0)
         fails.withLock { $0 = false }
-        #expect(try await join() == "2 network")
-        #expect(try await join() == "2 cache")
+        try await expect(join(), equals: "2 network")
+        try await expect(join(), equals: "2 cache")
         // As after an update that maps responses differently.
         fails.withLock { $0 = true }
         await #expect(throws: NetworkError.self) { try await join() }
-        #expect(await cache.usage.memoryCount == 0)
+        await expect(cache.usage.memoryCount, equals: 0)
     }
 
     @Test("CCH-3: the policy of a host is for GET and HEAD, that of a request for any method")
     func hostPolicy() async throws {
         let service = try service { $0.cachePolicy = CachePolicy(.cacheElseNetwork) }
-        #expect(try await ask(nil, over: service) == "1 network")
-        #expect(try await ask(nil, over: service) == "1 cache")
-        #expect(try await ask(nil, method: .post, over: service) == "2 network")
-        #expect(try await ask(nil, method: .post, over: service) == "3 network")
-        #expect(try await ask(CachePolicy(.cacheElseNetwork), method: .post, over: service) == "4 network")
-        #expect(try await ask(CachePolicy(.cacheElseNetwork), method: .post, over: service) == "4 cache")
+        try await expect(ask(nil, over: service), equals: "1 network")
+        try await expect(ask(nil, over: service), equals: "1 cache")
+        try await expect(ask(nil, method: .post, over: service), equals: "2 network")
+        try await expect(ask(nil, method: .post, over: service), equals: "3 network")
+        try await expect(ask(CachePolicy(.cacheElseNetwork), method: .post, over: service), equals: "4 network")
+        try await expect(ask(CachePolicy(.cacheElseNetwork), method: .post, over: service), equals: "4 cache")
     }
 
     @Test("CCH-3, BEY-3: a cancelled task also cancels the request that follows an unreadable entry")
@@ -462,10 +462,10 @@ struct CachedRequestTests {
         transport.route("GET", "/news") { _ in .fault(.stall) }
         let service = try service()
         let task = Task { try await service.perform(Joined(fails: Locked(true))) }
-        #expect(await transport.waitForRequests(2))
+        await expect(transport.waitForRequests(2))
         task.cancel()
         let error = await #expect(throws: NetworkError.self) { try await task.value }
-        #expect(error?.code == .cancelled)
+        expect(error?.code, equals: .cancelled)
     }
 
     @Test("CCH-3: an entry that is no longer accepted is not used")
@@ -473,7 +473,7 @@ struct CachedRequestTests {
         _ = try await ask(CachePolicy(.network))
         let strict = try service { $0.validation.maximumBodyCount = 0 }
         let error = await #expect(throws: NetworkError.self) { try await ask(CachePolicy(.cacheOnly), over: strict) }
-        #expect(error?.cacheMiss == .unreadable)
+        expect(error?.cacheMiss, equals: .unreadable)
     }
 
     @Test("CCH-4: entries can be loaded, stored and removed by hand")
@@ -481,17 +481,17 @@ struct CachedRequestTests {
         let service = try service()
         let request = News(cache: CachePolicy(.cacheElseNetwork, maximumAge: 5, version: 2))
         try service.store(NetworkResponse(body: Data("made".utf8)), for: request)
-        #expect(try await service.cachedResponse(for: request).text() == "made")
-        #expect(try await ask(request.cache) == "made cache")
+        try await expect(service.cachedResponse(for: request).text(), equals: "made")
+        try await expect(ask(request.cache), equals: "made cache")
         clock.advance(by: 6)
         let expired = await #expect(throws: NetworkError.self) { try await service.cachedResponse(for: request) }
-        #expect(expired?.cacheMiss == .expired)
+        expect(expired?.cacheMiss, equals: .expired)
         try service.store(NetworkResponse(body: Data("again".utf8)), for: request)
         try service.removeCachedResponse(for: request)
         let error = await #expect(throws: NetworkError.self) { try await service.cachedResponse(for: request) }
-        #expect(error?.cacheMiss == .absent)
+        expect(error?.cacheMiss, equals: .absent)
         #expect(throws: NetworkError.self) { try service.store(NetworkResponse(), for: News()) }
-        #expect(transport.requests.isEmpty)
+        expect(transport.requests.isEmpty)
     }
 
     @Test("CCH-1: the reason of a cache miss is in the history and the queue's events")
@@ -506,16 +506,16 @@ struct CachedRequestTests {
             case .added: story.append("added")
             case .started: story.append("started")
             case .missedCache(let miss):
-                #expect(event.operation === operation)
+                expect(event.operation === operation)
                 story.append("missed: \(miss)")
             case .finished: story.append("finished")
             default: continue
             }
             if story.last == "finished" { break }
         }
-        #expect(story == ["added", "started", "missed: absent", "finished"])
+        expect(story, equals: ["added", "started", "missed: absent", "finished"])
         let response = try await service().send(News(cache: CachePolicy(.cacheElseNetwork, version: 1)))
-        #expect(response.history.map(\.cacheMiss) == [.version])
+        expect(response.history.map(\.cacheMiss), equals: [.version])
     }
 
     @Test("CCH-3: interceptors see a stored response, and may have the request sent instead")
@@ -530,7 +530,7 @@ struct CachedRequestTests {
         }
         let policy = CachePolicy(.cacheElseNetwork)
         _ = try await ask(policy)
-        #expect(try await ask(policy, over: service { $0.interceptors = [Doubter()] }) == "2 network")
+        try await expect(ask(policy, over: service { $0.interceptors = [Doubter()] }), equals: "2 network")
     }
 
     @Test("CBK-3, CCH-3: accessories are called for a stored response")
@@ -543,7 +543,7 @@ struct CachedRequestTests {
             didStop: { _ in heard.withLock { $0.append("stop") } }
         )
         queue.addOperation(operation)
-        #expect(try await operation.value == "1 cache")
-        #expect(heard.withLock { $0 } == ["start", "stop"])
+        try await expect(operation.value, equals: "1 cache")
+        expect(heard.withLock { $0 }, equals: ["start", "stop"])
     }
 }

@@ -53,14 +53,14 @@ struct EarlyItemTests {
         operation.delegate = delegate
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         queue.addOperation(operation)
-        #expect(await transport.waitForRequests(1))
-        #expect(await eventually { operation.result != nil })
+        await expect(transport.waitForRequests(1))
+        await expect(eventually { operation.result != nil })
         delegate = nil
-        #expect(weakly == nil, "kept alive")
+        expect(weakly == nil, "kept alive")
         operation.detach()
         callbacks.resume()
         await operation.ended()
-        #expect(calls.withLock { $0 } == 0)
+        expect(calls.withLock { $0 }, equals: 0)
     }
 
     @Test(
@@ -98,7 +98,7 @@ struct EarlyItemTests {
         }
         for operation in operations { await operation.ended() }
         for operation in operations { operation.callbackQueue?.sync(flags: .barrier) {} }
-        #expect(bad.withLock { $0 } == [:])
+        expect(bad.withLock { $0 }, equals: [:])
     }
 
     @Test(
@@ -139,6 +139,6 @@ struct EarlyItemTests {
         hold.signal()
         // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where story.withLock({ $0.count }) < 2 { await Task.yield() }
-        #expect(story.withLock { $0 } == ["failure cancelled"])
+        expect(story.withLock { $0 }, equals: ["failure cancelled"])
     }
 }

@@ -63,27 +63,27 @@ struct HTTPCachedRequestTests {
     @Test("BEY-10: a response is reused with its Age while it is fresh (RFC 9111, sections 4.2 and 5.1)")
     func freshness() async throws {
         answers(["Cache-Control": "max-age=60"])
-        #expect(try await ask() == "1 network")
+        try await expect(ask(), equals: "1 network")
         clock.advance(by: 59)
         let response = try await service().send(Call())
-        #expect(response.source == .cache && response.headers["Age"] == "59" && response.history.isEmpty)
+        expect(response.source == .cache && response.headers["Age"] == "59" && response.history.isEmpty)
         clock.advance(by: 1)
-        #expect(try await ask() == "2 network")
-        #expect(try await ask() == "2 cache")
+        try await expect(ask(), equals: "2 network")
+        try await expect(ask(), equals: "2 cache")
     }
 
     @Test("BEY-10: a stale entry is revalidated, a 304 refreshes it, the body is reused (sections 4.3.1 and 4.3.4)")
     func revalidation() async throws {
         answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
-        #expect(try await ask() == "1 network")
+        try await expect(ask(), equals: "1 network")
         clock.advance(by: 61)
         let response = try await service().send(Call())
-        #expect(try response.text() == "1" && response.source == .revalidated && response.statusCode == 200)
-        #expect(response.history.map(\.statusCode) == [304] && response.history.map(\.cacheMiss) == [.expired])
-        #expect(transport.requests.last?.headers["If-None-Match"] == "\"x\"")
+        try expect(response.text() == "1" && response.source == .revalidated && response.statusCode == 200)
+        expect(response.history.map(\.statusCode) == [304] && response.history.map(\.cacheMiss) == [.expired])
+        expect(transport.requests.last?.headers["If-None-Match"], equals: "\"x\"")
         clock.advance(by: 59)
-        #expect(try await ask() == "1 cache")
-        #expect(transport.requests.count == 2)
+        try await expect(ask(), equals: "1 cache")
+        expect(transport.requests.count, equals: 2)
     }
 
     @Test("BEY-10: after a 304 with another validator the request is sent again without conditions")
@@ -96,11 +96,11 @@ struct HTTPCachedRequestTests {
             }
             return .status(304, headers: ["ETag": "\"other\""])
         }
-        #expect(try await ask() == "1 network")
+        try await expect(ask(), equals: "1 network")
         let response = try await service().send(Call())
-        #expect(try response.text() == "3" && response.source == .network)
-        #expect(response.history.map(\.reason) == [.first, .unconditional])
-        #expect(response.history.map(\.statusCode) == [304, 200])
+        try expect(response.text() == "3" && response.source == .network)
+        expect(response.history.map(\.reason), equals: [.first, .unconditional])
+        expect(response.history.map(\.statusCode), equals: [304, 200])
     }
 
     @Test("BEY-10: a changed response replaces the entry")
@@ -110,8 +110,8 @@ struct HTTPCachedRequestTests {
         answers(["Cache-Control": "max-age=60", "ETag": "\"y\""])
         clock.advance(by: 61)
         transport.route("GET", "/a") { _ in .text("new", headers: ["Cache-Control": "max-age=60", "ETag": "\"y\""]) }
-        #expect(try await ask() == "new network")
-        #expect(try await ask() == "new cache")
+        try await expect(ask(), equals: "new network")
+        try await expect(ask(), equals: "new cache")
     }
 
     static let unstorable: [(headers: HTTPHeaders, request: [String: String]?)] = [
@@ -124,8 +124,8 @@ struct HTTPCachedRequestTests {
     @Test("BEY-10: a response that is not storable or usable is not stored (section 3)", arguments: unstorable)
     func unstored(headers: HTTPHeaders, request: [String: String]?) async throws {
         answers(headers)
-        #expect(try await ask(Call(headers: request)) == "1 network")
-        #expect(await cache.usage.memoryCount == 0)
+        try await expect(ask(Call(headers: request)), equals: "1 network")
+        await expect(cache.usage.memoryCount, equals: 0)
     }
 
     @Test("BEY-10: a response that is not storable removes the entry")
@@ -134,7 +134,7 @@ struct HTTPCachedRequestTests {
         _ = try await ask()
         answers(["Cache-Control": "no-store"])
         _ = try await ask(Call(headers: ["Cache-Control": "no-cache"]))
-        #expect(await cache.usage.memoryCount == 0)
+        await expect(cache.usage.memoryCount, equals: 0)
     }
 
     @Test("BEY-10: request directives: no-cache requires validation, only-if-cached forbids a request (section 5.2.1)")
@@ -142,33 +142,33 @@ struct HTTPCachedRequestTests {
         answers(["Cache-Control": "max-age=60"])
         let only = Call(headers: ["Cache-Control": "only-if-cached"])
         let error = await #expect(throws: NetworkError.self) { try await ask(only) }
-        #expect(error?.code == .notCached && error?.cacheMiss == .absent && transport.requests.isEmpty)
-        #expect(error?.statusCode == 504 && error?.mayHaveReachedServer == false, "section 5.2.1.7")
-        #expect(try await ask() == "1 network")
-        #expect(try await ask(only) == "1 cache")
-        #expect(try await ask(Call(headers: ["Cache-Control": "no-cache"])) == "2 network")
+        expect(error?.code == .notCached && error?.cacheMiss == .absent && transport.requests.isEmpty)
+        expect(error?.statusCode == 504 && error?.mayHaveReachedServer == false, "section 5.2.1.7")
+        try await expect(ask(), equals: "1 network")
+        try await expect(ask(only), equals: "1 cache")
+        try await expect(ask(Call(headers: ["Cache-Control": "no-cache"])), equals: "2 network")
     }
 
     @Test("BEY-10: Vary: the entry is for requests with the same fields only (section 4.1)")
     func vary() async throws {
         answers(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
         let (english, german) = (Call(headers: ["Accept-Language": "en"]), Call(headers: ["Accept-Language": "de"]))
-        #expect(try await ask(english) == "1 network")
-        #expect(try await ask(english) == "1 cache")
+        try await expect(ask(english), equals: "1 network")
+        try await expect(ask(english), equals: "1 cache")
         let response = try await service().send(german)
-        #expect(try response.text() == "2" && response.history.first?.cacheMiss == .varies)
+        try expect(response.text() == "2" && response.history.first?.cacheMiss == .varies)
     }
 
     @Test("BEY-10, SEC-1: responses to requests with other credentials are never used")
     func credentials() async throws {
         answers(["Cache-Control": "max-age=60"])
         let (ada, eve) = (Call(headers: ["Authorization": "ada"]), Call(headers: ["Authorization": "eve"]))
-        #expect(try await ask(ada) == "1 network")
-        #expect(try await ask(ada) == "1 cache")
-        #expect(try await ask(eve) == "2 network")
-        #expect(try await ask() == "3 network")
-        #expect(try await ask(ada) == "1 cache")
-        #expect(try await ask(eve) == "2 cache")
+        try await expect(ask(ada), equals: "1 network")
+        try await expect(ask(ada), equals: "1 cache")
+        try await expect(ask(eve), equals: "2 network")
+        try await expect(ask(), equals: "3 network")
+        try await expect(ask(ada), equals: "1 cache")
+        try await expect(ask(eve), equals: "2 cache")
     }
 
     @Test(
@@ -179,17 +179,17 @@ struct HTTPCachedRequestTests {
         [nil, "team"]
     )
     func otherCredentials(name: String, partition: String?) async throws {
-        #expect(HTTPHeaders([name: "ada"]).withoutCredentials.isEmpty)
+        expect(HTTPHeaders([name: "ada"]).withoutCredentials.isEmpty)
         answers(["Cache-Control": "max-age=60, private"])
         let service = try service { $0.cachePartition = partition }
         let (ada, bob) = (Call(headers: [name: "ada"]), Call(headers: [name: "bob"]))
-        #expect(try await ask(ada, over: service) == "1 network")
-        #expect(try await ask(ada, over: service) == "1 cache")
-        #expect(try await ask(bob, over: service) == "2 network")
-        #expect(try await ask(over: service) == "3 network", "nobody has another credential than ada")
-        #expect(try await ask(bob, over: service) == "2 cache", "and bob another one than nobody")
-        #expect(try await ask(ada, over: service) == "1 cache")
-        #expect(try await ask(over: service) == "3 cache")
+        try await expect(ask(ada, over: service), equals: "1 network")
+        try await expect(ask(ada, over: service), equals: "1 cache")
+        try await expect(ask(bob, over: service), equals: "2 network")
+        try await expect(ask(over: service), equals: "3 network", "nobody has another credential than ada")
+        try await expect(ask(bob, over: service), equals: "2 cache", "and bob another one than nobody")
+        try await expect(ask(ada, over: service), equals: "1 cache")
+        try await expect(ask(over: service), equals: "3 cache")
     }
 
     @Test("BEY-10, SEC-1: a credential of the request counts, the host's authentication does not")
@@ -201,10 +201,10 @@ struct HTTPCachedRequestTests {
             $0.cachePartition = "team"
         }
         let (ada, bob) = (Call(headers: ["X-Api-Key": "ada"]), Call(headers: ["X-Api-Key": "bob"]))
-        #expect(try await ask(ada, over: service) == "1 network")
+        try await expect(ask(ada, over: service), equals: "1 network")
         session.signIn("other")
-        #expect(try await ask(ada, over: service) == "1 cache")
-        #expect(try await ask(bob, over: service) == "2 network")
+        try await expect(ask(ada, over: service), equals: "1 cache")
+        try await expect(ask(bob, over: service), equals: "2 network")
     }
 
     @Test(
@@ -226,13 +226,13 @@ struct HTTPCachedRequestTests {
             _ = try await service().send(Call())
             clock.advance(by: 61)
             let head = try await service().send(Call(method: .head))
-            #expect(head.source == .network && head.body.isEmpty)
+            expect(head.source == .network && head.body.isEmpty)
             let next = try? await service().cachedResponse(for: Call())
-            #expect((next != nil) == isKept, "\(fields)")
+            expect((next != nil), equals: isKept, "\(fields)")
             guard let next else { continue }
-            #expect(try next.text() == "x" && next.headers["X"] == "2" && next.headers["Y"] == "1")
+            try expect(next.text() == "x" && next.headers["X"] == "2" && next.headers["Y"] == "1")
             clock.advance(by: 89)
-            #expect(try await service().send(Call()).source == .cache)
+            try await expect(service().send(Call()).source, equals: .cache)
         }
     }
 
@@ -247,14 +247,14 @@ struct HTTPCachedRequestTests {
         _ = try await service().send(Call(method: .head, headers: ["Accept-Language": "de"]))
         transport.route("HEAD", "/a") { _ in .status(503) }
         _ = try? await service().send(Call(method: .head, headers: ["Accept-Language": "en"]))
-        #expect(try await ask(english) == "1 cache")
+        try await expect(ask(english), equals: "1 cache")
     }
 
     @Test("BEY-10: RFC 9110, section 14.4: a 200 with Content-Range is a 200")
     func contentRange() async throws {
         answers(["Cache-Control": "max-age=60", "Content-Range": "bytes 0-0/9"])
-        #expect(try await ask() == "1 network")
-        #expect(try await ask() == "1 cache")
+        try await expect(ask(), equals: "1 network")
+        try await expect(ask(), equals: "1 cache")
     }
 
     @Test(
@@ -271,10 +271,10 @@ struct HTTPCachedRequestTests {
                 $0.cachePartition = partition
                 $0.cache = NetworkCache(diskBytes: 0, clock: clock)
             }
-            #expect(try await ask(over: service) == "1 network")
-            #expect(try await ask(over: service) == source)
+            try await expect(ask(over: service), equals: "1 network")
+            try await expect(ask(over: service), equals: source)
             session.signIn("other")
-            #expect(try await ask(over: service) == (source == "1 cache" ? source : "3 network"))
+            try await expect(ask(over: service), equals: (source == "1 cache" ? source : "3 network"))
         }
     }
 
@@ -282,12 +282,12 @@ struct HTTPCachedRequestTests {
     func otherCookies() async throws {
         answers(["Cache-Control": "max-age=60"])
         let (ada, eve) = (Call(headers: ["Cookie": "user=ada"]), Call(headers: ["Cookie": "user=eve"]))
-        #expect(try await ask(ada) == "1 network")
-        #expect(try await ask(ada) == "1 cache")
-        #expect(try await ask(eve) == "2 network")
+        try await expect(ask(ada), equals: "1 network")
+        try await expect(ask(ada), equals: "1 cache")
+        try await expect(ask(eve), equals: "2 network")
         let owned = try service { $0.cachePartition = "ada" }
-        #expect(try await ask(ada, over: owned) == "3 network")
-        #expect(try await ask(eve, over: owned) == "3 cache")
+        try await expect(ask(ada, over: owned), equals: "3 network")
+        try await expect(ask(eve, over: owned), equals: "3 cache")
     }
 
     @Test("BEY-10, CFG-3: cookies of the jar count if Vary names them")
@@ -295,35 +295,35 @@ struct HTTPCachedRequestTests {
         answers(["Cache-Control": "max-age=60", "Vary": "Cookie"])
         let jar = CookieJar()
         let service = try service { $0.cookies = jar }
-        #expect(try await ask(over: service) == "1 network")
-        #expect(try await ask(over: service) == "1 cache")
+        try await expect(ask(over: service), equals: "1 network")
+        try await expect(ask(over: service), equals: "1 cache")
         let url = try #require(URL(string: "http://one.example/"))
         jar.store(["Set-Cookie": "user=ada"], from: url, at: clock.date)
-        #expect(try await ask(over: service) == "2 network")
-        #expect(try await ask(over: service) == "2 cache")
+        try await expect(ask(over: service), equals: "2 network")
+        try await expect(ask(over: service), equals: "2 cache")
     }
 
     @Test("BEY-10: with stale-while-revalidate one request refreshes the entry in the background (RFC 5861, section 3)")
     func staleWhileRevalidate() async throws {
         answers(["Cache-Control": "max-age=60, stale-while-revalidate=30"])
         let service = try service()
-        #expect(try await ask(over: service) == "1 network")
+        try await expect(ask(over: service), equals: "1 network")
         clock.advance(by: 61)
         let sent = Locked(0)
         transport.route("GET", "/a") { _ in
             sent.withLock { $0 += 1 }
             return MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("new".utf8)), delay: 5)
         }
-        for _ in 0..<5 { #expect(try await ask(over: service) == "1 cache") }
+        for _ in 0..<5 { try await expect(ask(over: service), equals: "1 cache") }
         service.cancel()
-        #expect(await transport.waitForRequests(2))
+        await expect(transport.waitForRequests(2))
         await clock.waitForTimers(1)
         clock.advance(by: 5)
         let other = try self.service()
         let key = CacheKey.http(try #require(URL(string: "http://one.example/a")), partition: nil)
-        #expect(await eventually { cache.memoryEntry(for: key)?.body == Data("new".utf8) })
-        #expect(try await ask(over: other) == "new cache")
-        #expect(sent.withLock { $0 } == 1 && transport.requests.count == 2)
+        await expect(eventually { cache.memoryEntry(for: key)?.body == Data("new".utf8) })
+        try await expect(ask(over: other), equals: "new cache")
+        expect(sent.withLock { $0 } == 1 && transport.requests.count == 2)
     }
 
     @Test("BEY-10: with stale-if-error a stale response replaces an error of the server (RFC 5861, section 4)")
@@ -333,15 +333,15 @@ struct HTTPCachedRequestTests {
         clock.advance(by: 100)
         transport.route("GET", "/a") { _ in .status(503) }
         let response = try await service().send(Call())
-        #expect(try response.text() == "1" && response.source == .cache)
-        #expect(response.history.map(\.statusCode) == [503] && response.headers["Age"] == "100")
+        try expect(response.text() == "1" && response.source == .cache)
+        expect(response.history.map(\.statusCode) == [503] && response.headers["Age"] == "100")
         transport.route("GET", "/a") { _ in .fault(.reset) }
-        #expect(try await ask() == "1 cache")
+        try await expect(ask(), equals: "1 cache")
         transport.route("GET", "/a") { _ in .status(404) }
-        #expect((await #expect(throws: NetworkError.self) { try await ask() })?.statusCode == 404)
+        expect((await #expect(throws: NetworkError.self) { try await ask() })?.statusCode, equals: 404)
         transport.route("GET", "/a") { _ in .status(503) }
         clock.advance(by: 61)
-        #expect((await #expect(throws: NetworkError.self) { try await ask() })?.statusCode == 503)
+        expect((await #expect(throws: NetworkError.self) { try await ask() })?.statusCode, equals: 503)
     }
 
     @Test("BEY-10: an unsafe method invalidates its URL and those that the response names (section 4.4)")
@@ -351,20 +351,20 @@ struct HTTPCachedRequestTests {
         transport.route("POST", "/a") { _ in .status(201, headers: ["Location": "/b"]) }
         transport.route("DELETE", "/b") { _ in .status(403) }
         _ = try await service().send(Call(method: .post, cache: nil))
-        #expect(await cache.usage.memoryCount == 0)
+        await expect(cache.usage.memoryCount, equals: 0)
         _ = try await ask(Call(api: "b"))
         _ = try? await service().send(Call(api: "b", method: .delete, cache: nil))
-        #expect(try await ask(Call(api: "b")) == "2 cache")
+        try await expect(ask(Call(api: "b")), equals: "2 cache")
     }
 
     @Test("BEY-10, SEC-2: the response after a redirect is stored under its own URL")
     func redirect() async throws {
         transport.route("GET", "/old") { _ in .status(302, headers: ["Location": "/a"]) }
         answers(["Cache-Control": "max-age=60"])
-        #expect(try await ask(Call(api: "old")) == "1 network")
-        #expect(try await ask() == "1 cache")
-        #expect(try await ask(Call(api: "old")) == "2 network")
-        #expect(transport.requests.count == 4)
+        try await expect(ask(Call(api: "old")), equals: "1 network")
+        try await expect(ask(), equals: "1 cache")
+        try await expect(ask(Call(api: "old")), equals: "2 network")
+        expect(transport.requests.count, equals: 4)
     }
 
     @Test("BEY-10, SEC-2: a redirect instead of a 304 is followed without conditions")
@@ -374,7 +374,7 @@ struct HTTPCachedRequestTests {
         transport.route("GET", "/a") { _ in .status(302, headers: ["Location": "/b"]) }
         answers(["Cache-Control": "no-cache", "ETag": "\"x\""], path: "/b")
         let response = try await service().send(Call())
-        #expect(response.source == .network && response.history.map(\.statusCode) == [302, 200])
+        expect(response.source == .network && response.history.map(\.statusCode) == [302, 200])
     }
 
     @Test("BEY-10, BEY-8: a retry has the same conditions")
@@ -393,7 +393,7 @@ struct HTTPCachedRequestTests {
         let response = Task { try await service.send(Call()) }
         await clock.waitForTimers(1)
         clock.advance(by: 60)
-        #expect(try await response.value.source == .revalidated)
+        try await expect(response.value.source, equals: .revalidated)
     }
 
     @Test("BEY-10: a request with a condition, or for several ranges, does not use the cache (sections 3 and 4)")
@@ -401,9 +401,9 @@ struct HTTPCachedRequestTests {
         answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
         _ = try await ask()
         let ranges = try await service().send(Call(headers: ["Range": "bytes=0-0,2-2"]))
-        #expect(ranges.source == .network && ranges.history.first?.cacheMiss == .mustAsk)
+        expect(ranges.source == .network && ranges.history.first?.cacheMiss == .mustAsk)
         let part = Call(headers: ["Range": "bytes=0-0", "If-Modified-Since": Arrival.text()])
-        #expect(try await ask(part) == "3 network")
-        #expect(try await ask() == "3 cache")
+        try await expect(ask(part), equals: "3 network")
+        try await expect(ask(), equals: "3 cache")
     }
 }

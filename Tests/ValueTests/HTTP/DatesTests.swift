@@ -16,7 +16,7 @@ struct DatesTests {
         ]
     )
     func threeForms(text: String) {
-        #expect(Date(httpText: text, now: Self.now) == Date(timeIntervalSince1970: 784_111_777))
+        expect(Date(httpText: text, now: Self.now), equals: Date(timeIntervalSince1970: 784_111_777))
     }
 
     @Test(
@@ -32,28 +32,28 @@ struct DatesTests {
         ]
     )
     func noDate(text: String) {
-        #expect(Date(httpText: text, now: Self.now) == nil)
+        expect(Date(httpText: text, now: Self.now) == nil)
     }
 
     @Test("BEY-10: a year of two digits is at most fifty years ahead")
     func twoDigits() throws {
         // Now is the first of January 2026.
         let ahead = try #require(Date(httpText: "Friday, 01-Jan-76 00:00:00 GMT", now: Self.now))
-        #expect(ahead.httpText == "Wed, 01 Jan 2076 00:00:00 GMT")
+        expect(ahead.httpText, equals: "Wed, 01 Jan 2076 00:00:00 GMT")
         let past = try #require(Date(httpText: "Friday, 02-Jan-76 00:00:00 GMT", now: Self.now))
-        #expect(past.httpText == "Fri, 02 Jan 1976 00:00:00 GMT")
+        expect(past.httpText, equals: "Fri, 02 Jan 1976 00:00:00 GMT")
         let endOfCentury = Date(timeIntervalSince1970: 3_786_912_000)
         let next = try #require(Date(httpText: "Friday, 02-Jan-10 00:00:00 GMT", now: endOfCentury))
-        #expect(next.httpText == "Thu, 02 Jan 2110 00:00:00 GMT")
+        expect(next.httpText, equals: "Thu, 02 Jan 2110 00:00:00 GMT")
         for now in [Date.distantPast, .distantFuture, Date(timeIntervalSince1970: .infinity)] {
-            #expect(Date(httpText: "Friday, 02-Jan-10 00:00:00 GMT", now: now) != nil)
+            expect(Date(httpText: "Friday, 02-Jan-10 00:00:00 GMT", now: now) != nil)
         }
     }
 
     @Test("BEY-10: a leap second is the first second of the next minute")
     func leapSecond() {
         let date = Date(httpText: "Sat, 31 Dec 2016 23:59:60 GMT", now: Self.now)
-        #expect(date == Date(timeIntervalSince1970: 1_483_228_800))
+        expect(date, equals: Date(timeIntervalSince1970: 1_483_228_800))
     }
 
     @Test("BEY-10: days agree with Foundation's calendar, and a written date can be read", arguments: UInt64(1)...3)
@@ -66,7 +66,7 @@ struct DatesTests {
             let seconds = Int.random(in: -11_676_096_000...253_402_300_799, using: &generator)
             let date = Date(timeIntervalSince1970: TimeInterval(seconds))
             let text = date.httpText
-            #expect(Date(httpText: text, now: Self.now) == date, "seed \(seed)")
+            expect(Date(httpText: text, now: Self.now), equals: date, "seed \(seed)")
             let parts = calendar.dateComponents([.year, .month, .day, .hour, .minute, .second, .weekday], from: date)
             let day = ["", "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][parts.weekday ?? 0]
             let expected = CivilDate(
@@ -77,23 +77,23 @@ struct DatesTests {
                 minute: parts.minute ?? 0,
                 second: parts.second ?? 0
             ).date
-            #expect(expected == date, "seed \(seed)")
-            #expect(text.hasPrefix(day), "seed \(seed)")
+            expect(expected, equals: date, "seed \(seed)")
+            expect(text.hasPrefix(day), "seed \(seed)")
         }
     }
 
     @Test("BEY-10: a date outside of the years 1 to 9999 is written as the nearest one")
     func extremes() {
-        #expect(Date(timeIntervalSince1970: .infinity).httpText == "Fri, 31 Dec 9999 23:59:59 GMT")
-        #expect(Date(timeIntervalSince1970: -.infinity).httpText == "Mon, 01 Jan 0001 00:00:00 GMT")
-        #expect(Date(timeIntervalSince1970: .nan).httpText == "Thu, 01 Jan 1970 00:00:00 GMT")
+        expect(Date(timeIntervalSince1970: .infinity).httpText, equals: "Fri, 31 Dec 9999 23:59:59 GMT")
+        expect(Date(timeIntervalSince1970: -.infinity).httpText, equals: "Mon, 01 Jan 0001 00:00:00 GMT")
+        expect(Date(timeIntervalSince1970: .nan).httpText, equals: "Thu, 01 Jan 1970 00:00:00 GMT")
     }
 
     @Test("DIA-1: a timestamp has milliseconds, which are cut off, before 1970 too")
     func timestamps() {
-        #expect(Date(timeIntervalSince1970: 1_709_210_096.25).timestamp == "2024-02-29T12:34:56.250Z")
-        #expect(Date(timeIntervalSince1970: -0.0625).timestamp == "1969-12-31T23:59:59.937Z")
-        #expect(Date(timeIntervalSince1970: 999_999_999.9995).timestamp == "2001-09-09T01:46:39.999Z")
-        #expect(Date(timeIntervalSince1970: .nan).timestamp == "1970-01-01T00:00:00.000Z")
+        expect(Date(timeIntervalSince1970: 1_709_210_096.25).timestamp, equals: "2024-02-29T12:34:56.250Z")
+        expect(Date(timeIntervalSince1970: -0.0625).timestamp, equals: "1969-12-31T23:59:59.937Z")
+        expect(Date(timeIntervalSince1970: 999_999_999.9995).timestamp, equals: "2001-09-09T01:46:39.999Z")
+        expect(Date(timeIntervalSince1970: .nan).timestamp, equals: "1970-01-01T00:00:00.000Z")
     }
 }

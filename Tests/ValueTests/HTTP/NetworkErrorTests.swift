@@ -22,19 +22,20 @@ struct NetworkErrorTests {
             attempts: 2
         )
         let sentence = "The server answered 404 \(notFound): No such user"
-        #expect(error.localizedDescription == sentence + ".")
-        #expect("\(error)" == "NetworkError.unacceptableStatus: \(sentence) (GET https://h:8443/a/b).")
+        expect(error.localizedDescription, equals: sentence + ".")
+        expect("\(error)", equals: "NetworkError.unacceptableStatus: \(sentence) (GET https://h:8443/a/b).")
         error.serverMessage = "No such user."
-        #expect(error.localizedDescription == sentence + ".")
+        expect(error.localizedDescription, equals: sentence + ".")
         error.request = nil
-        #expect("\(error)" == "NetworkError.unacceptableStatus: \(sentence).")
-        #expect(NetworkError(code: .cancelled).localizedDescription == "Cancelled.")
-        #expect(NetworkError(code: .unauthorized, statusCode: 401).localizedDescription.contains("401"))
-        #expect(NetworkError(code: .refused, message: "offline").localizedDescription.hasSuffix("sent: offline."))
-        #expect(
-            NetworkError(code: .init(rawValue: 10_001)).localizedDescription == "The request failed with code 10001."
+        expect("\(error)", equals: "NetworkError.unacceptableStatus: \(sentence).")
+        expect(NetworkError(code: .cancelled).localizedDescription, equals: "Cancelled.")
+        expect(NetworkError(code: .unauthorized, statusCode: 401).localizedDescription.contains("401"))
+        expect(NetworkError(code: .refused, message: "offline").localizedDescription.hasSuffix("sent: offline."))
+        expect(
+            NetworkError(code: .init(rawValue: 10_001)).localizedDescription,
+            equals: "The request failed with code 10001."
         )
-        #expect(!String(describing: error).contains("secret"))
+        expect(!String(describing: error).contains("secret"))
     }
 
     @Test("RSP-6: every code has its own text and name")
@@ -44,13 +45,13 @@ struct NetworkErrorTests {
             .connectionLost, .badServerResponse, .unacceptableStatus, .unauthorized, .cannotParseResponse, .notCached,
             .notConnected, .bodyTooLong, .redirectFailed, .cannotSendAgain, .cannotWriteFile, .digestMismatch,
         ]
-        #expect(Set(codes).count == codes.count)
-        #expect(Set(codes.map(\.description)).count == codes.count)
-        #expect(Set(codes.map { NetworkError(code: $0).localizedDescription }).count == codes.count)
+        expect(Set(codes).count, equals: codes.count)
+        expect(Set(codes.map(\.description)).count, equals: codes.count)
+        expect(Set(codes.map { NetworkError(code: $0).localizedDescription }).count, equals: codes.count)
         for code in codes {
             let error = NetworkError(code: code) as NSError
-            #expect(error.code == code.rawValue)
-            #expect(error.domain == "EasyNetwork.NetworkError")
+            expect(error.code, equals: code.rawValue)
+            expect(error.domain, equals: "EasyNetwork.NetworkError")
         }
     }
 
@@ -58,21 +59,22 @@ struct NetworkErrorTests {
     func boundedBody() {
         let limit = NetworkError.responseBodyLimit
         var error = NetworkError(code: .unacceptableStatus, responseBody: Data(repeating: 1, count: limit + 1))
-        #expect(error.responseBody == Data(repeating: 1, count: limit))
+        expect(error.responseBody, equals: Data(repeating: 1, count: limit))
         error.responseBody = Data(repeating: 2, count: 10 * limit)
-        #expect(error.responseBody == Data(repeating: 2, count: limit))
+        expect(error.responseBody, equals: Data(repeating: 2, count: limit))
         error.responseBody = Data([3])
-        #expect(error.responseBody == Data([3]))
+        expect(error.responseBody, equals: Data([3]))
     }
 
     @Test("RSP-6: the root cause is the error of the dependency that failed first")
     func rootCause() {
         let bottom = NetworkError(code: .timedOut)
         let row = (0..<3).reduce(bottom) { cause, _ in NetworkError(code: .dependencyFailed, underlying: cause) }
-        #expect(row.rootCause.code == .timedOut)
-        #expect(bottom.rootCause.code == .timedOut)
-        #expect(
-            NetworkError(code: .dependencyFailed, underlying: URLError(.timedOut)).rootCause.code == .dependencyFailed
+        expect(row.rootCause.code, equals: .timedOut)
+        expect(bottom.rootCause.code, equals: .timedOut)
+        expect(
+            NetworkError(code: .dependencyFailed, underlying: URLError(.timedOut)).rootCause.code,
+            equals: .dependencyFailed
         )
     }
 
@@ -108,8 +110,8 @@ struct NetworkErrorTests {
     @Test("RSP-6: the debug description has everything on several lines, and no secret")
     func debugDescription() throws {
         let text = String(reflecting: try full())
-        #expect(!text.contains("s3cret"))
-        #expect(!text.contains("ada"))
+        expect(!text.contains("s3cret"))
+        expect(!text.contains("ada"))
         for line in [
             "NetworkError.unacceptableStatus (code 200)", "  Request: POST https://REDACTED@h/a?token=REDACTED&page=2",
             "    first: GET https://REDACTED@h/a?token=REDACTED&page=2 → timedOut",
@@ -118,12 +120,12 @@ struct NetworkErrorTests {
             "    Set-Cookie: REDACTED", "    X-Id: 7", "  Server's message: No", "    way", "  Body: 45 bytes",
             #"    {"access_token":"REDACTED","message":"No\nway"}"#, "  Path: a → b", "  Underlying:",
         ] {
-            #expect(text.components(separatedBy: "\n").contains(line), "\(line) in \(text)")
+            expect(text.components(separatedBy: "\n").contains(line), "\(line) in \(text)")
         }
-        #expect(text.contains("Metrics: total 1.5 s, waited 0.0 s, 120 bytes in, 192.0.2.1:443"))
-        #expect(text.contains("Domain=D"))
+        expect(text.contains("Metrics: total 1.5 s, waited 0.0 s, 120 bytes in, 192.0.2.1:443"))
+        expect(text.contains("Domain=D"))
         let lines = String(reflecting: NetworkError(code: .cancelled)).components(separatedBy: "\n")
-        #expect(lines == ["NetworkError.cancelled (code 2)", "  Summary: Cancelled.", "  Attempts: 0"])
+        expect(lines, equals: ["NetworkError.cancelled (code 2)", "  Summary: Cancelled.", "  Attempts: 0"])
     }
 
     @Test("RSP-6: neither a dump nor the dictionary of an NSError has a secret")
@@ -133,11 +135,14 @@ struct NetworkErrorTests {
         for value in [error, error.request as Any, error.history, answer] as [Any] {
             var dumped = ""
             dump(value, to: &dumped)
-            for text in [dumped, "\(value)", String(reflecting: value)] { #expect(!text.contains("s3cret"), "\(text)") }
+            for text in [dumped, "\(value)", String(reflecting: value)] { expect(!text.contains("s3cret"), "\(text)") }
         }
-        #expect(String(describing: error.history[1]) == "retry: GET https://REDACTED@h/a?token=REDACTED&page=2 → 403")
+        expect(
+            String(describing: error.history[1]),
+            equals: "retry: GET https://REDACTED@h/a?token=REDACTED&page=2 → 403"
+        )
         let url = (error as NSError).userInfo[NSURLErrorFailingURLErrorKey] as? URL
-        #expect(url?.absoluteString == "https://REDACTED@h/a?token=REDACTED&page=2")
+        expect(url?.absoluteString, equals: "https://REDACTED@h/a?token=REDACTED&page=2")
     }
 
     /// All strings and URLs in the dictionary, including those of underlying errors.
@@ -165,13 +170,17 @@ struct NetworkErrorTests {
         let error = NetworkError(code: .timedOut, underlying: middle)
         for error in [error, NetworkError(code: .dependencyFailed, underlying: error)] {
             let all = texts((error as NSError).userInfo)
-            #expect(!all.contains { $0.contains("s3cret") || $0.contains("ada") }, "\(all)")
-            #expect(all.contains("D") && all.contains("NSURLErrorDomain"), "\(all)")
-            #expect(all.contains("no answer from https://REDACTED@h/"), "\(all)")
+            expect(!all.contains { $0.contains("s3cret") || $0.contains("ada") }, "\(all)")
+            expect(all.contains("D") && all.contains("NSURLErrorDomain"), "\(all)")
+            expect(all.contains("no answer from https://REDACTED@h/"), "\(all)")
         }
         let underlying = try #require((error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError)
-        #expect(underlying.domain == "D" && underlying.code == 7)
-        #expect((error.underlying as NSError?)?.userInfo["api_key"] as? String == "s3cret", "the error itself has all")
+        expect(underlying.domain == "D" && underlying.code == 7)
+        expect(
+            (error.underlying as NSError?)?.userInfo["api_key"] as? String,
+            equals: "s3cret",
+            "the error itself has all"
+        )
     }
 
     private static let hostile = "no\u{1B}[31m\u{202E}txet\u{2066}\r\nX: y\u{2028}z\u{85}\u{0}\u{200F}\u{9B}\u{7F}\tend"
@@ -192,15 +201,15 @@ struct NetworkErrorTests {
         ]
         for error in errors {
             for text in [error.localizedDescription, "\(error)", error.message ?? ""] {
-                #expect(text.unicodeScalars.allSatisfy { $0 == "\t" || isPlain($0) }, "\(text.debugDescription)")
+                expect(text.unicodeScalars.allSatisfy { $0 == "\t" || isPlain($0) }, "\(text.debugDescription)")
             }
             for text in [error.debugDescription, error.serverMessage ?? ""] {
-                #expect(
+                expect(
                     text.unicodeScalars.allSatisfy { $0 == "\n" || $0 == "\t" || isPlain($0) },
                     "\(text.debugDescription)"
                 )
             }
-            #expect(error.localizedDescription.contains("no[31mtxet"), "\(error)")
+            expect(error.localizedDescription.contains("no[31mtxet"), "\(error)")
         }
     }
 
@@ -219,8 +228,8 @@ struct NetworkErrorTests {
     func boundedMessage() {
         for text in [String(repeating: "x", count: 100_000), "e" + String(repeating: "\u{301}", count: 100_000)] {
             let error = NetworkError(code: .refused, message: text, serverMessage: text)
-            #expect(error.localizedDescription.unicodeScalars.count < 5_000)
-            #expect(error.message?.hasSuffix("…") == true && error.serverMessage?.hasSuffix("…") == true)
+            expect(error.localizedDescription.unicodeScalars.count < 5_000)
+            expect(error.message?.hasSuffix("…") == true && error.serverMessage?.hasSuffix("…") == true)
         }
     }
 
@@ -231,7 +240,7 @@ struct NetworkErrorTests {
             let message = TransportRequest(url: url, headers: HTTPHeaders([.init(name: name, value: "v")]))
             let error = #expect(throws: NetworkError.self) { try message.check() }
             let text = error?.message ?? "\n"
-            #expect(text.contains("is no token") && text.unicodeScalars.allSatisfy(isPlain), "\(text.debugDescription)")
+            expect(text.contains("is no token") && text.unicodeScalars.allSatisfy(isPlain), "\(text.debugDescription)")
         }
     }
 
@@ -240,14 +249,14 @@ struct NetworkErrorTests {
         func text(_ body: Data) -> String {
             String(reflecting: NetworkError(code: .unacceptableStatus, responseBody: body))
         }
-        #expect(text(Data([0, 1, 2])).hasSuffix("Body: 3 bytes"))
-        #expect(text(Data("s3cret".utf8)).hasSuffix("Body: 6 bytes"))
-        #expect(text(Data(#"["a"]"#.utf8)).hasSuffix("Body: 5 bytes\n    [\"a\"]"))
-        #expect(text(Data()).contains("Body: empty"))
+        expect(text(Data([0, 1, 2])).hasSuffix("Body: 3 bytes"))
+        expect(text(Data("s3cret".utf8)).hasSuffix("Body: 6 bytes"))
+        expect(text(Data(#"["a"]"#.utf8)).hasSuffix("Body: 5 bytes\n    [\"a\"]"))
+        expect(text(Data()).contains("Body: empty"))
         let long = Data(#"["\#(String(repeating: "é", count: 8_000))"]"#.utf8)
-        #expect(text(long).contains("éé…"))
-        #expect(text(long).count < 5_000)
-        #expect(text(long + long).hasSuffix("Body: at least 16384 bytes"))
+        expect(text(long).contains("éé…"))
+        expect(text(long).count < 5_000)
+        expect(text(long + long).hasSuffix("Body: at least 16384 bytes"))
     }
 
     @Test("RSP-6: underlying errors are shown to a bounded depth, without secrets")
@@ -256,13 +265,13 @@ struct NetworkErrorTests {
             // Flat, as the package makes them, so that the test does not depend on freeing a long chain.
             NetworkError(code: .dependencyFailed, underlying: cause.rootCause)
         }
-        #expect(String(reflecting: row).contains("NetworkError.unacceptableStatus"))
-        #expect(!String(reflecting: row).contains("s3cret"))
+        expect(String(reflecting: row).contains("NetworkError.unacceptableStatus"))
+        expect(!String(reflecting: row).contains("s3cret"))
         let deep = (0..<50).reduce(NetworkError(code: .timedOut)) { cause, _ in
             NetworkError(code: .dependencyFailed, underlying: cause)
         }
         let text = String(reflecting: deep)
-        #expect(text.components(separatedBy: "dependencyFailed").count - 1 == 9)
+        expect(text.components(separatedBy: "dependencyFailed").count - 1, equals: 9)
     }
 
     @Test("RSP-6: the description of a response has no secrets")
@@ -275,9 +284,9 @@ struct NetworkErrorTests {
             url: URL(string: "https://h/?secret=s3cret")
         )
         for text in ["\(answer)", String(reflecting: answer)] {
-            #expect(!text.contains("s3cret"))
-            #expect(text.hasPrefix("NetworkResponse 200 from cache\n  URL: https://h/?secret=REDACTED\n"))
-            #expect(text.contains(#"{"a":1,"token":"REDACTED"}"#))
+            expect(!text.contains("s3cret"))
+            expect(text.hasPrefix("NetworkResponse 200 from cache\n  URL: https://h/?secret=REDACTED\n"))
+            expect(text.contains(#"{"a":1,"token":"REDACTED"}"#))
         }
     }
 }

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("TraceContext")
 struct TraceContextTests {
@@ -10,27 +11,27 @@ struct TraceContextTests {
     func ids() {
         var numbers: [UInt64] = [0xa, 0, 0x1f]
         let context = TraceContext { numbers.removeFirst() }
-        #expect(context.traceparent == "00-000000000000000a0000000000000001-000000000000001f-03")
-        #expect(context.traceID == "000000000000000a0000000000000001" && context.spanID == "000000000000001f")
+        expect(context.traceparent, equals: "00-000000000000000a0000000000000001-000000000000001f-03")
+        expect(context.traceID == "000000000000000a0000000000000001" && context.spanID == "000000000000001f")
         let child = context.child { 0 }
-        #expect(child.traceparent == "00-000000000000000a0000000000000001-0000000000000001-03")
-        #expect(TraceContext(isSampled: false) { .max }.traceparent.hasSuffix("-ffffffffffffffff-02"))
-        #expect(Set((0..<1_000).map { _ in TraceContext().traceID }).count == 1_000)
+        expect(child.traceparent, equals: "00-000000000000000a0000000000000001-0000000000000001-03")
+        expect(TraceContext(isSampled: false) { .max }.traceparent.hasSuffix("-ffffffffffffffff-02"))
+        expect(Set((0..<1_000).map { _ in TraceContext().traceID }).count, equals: 1_000)
     }
 
     @Test("DIA-3: a traceparent is read, and written as it was")
     func reading() throws {
         let context = try #require(TraceContext(traceparent: Self.example, tracestate: "a=1"))
-        #expect(context.traceID == "0af7651916cd43dd8448eb211c80319c" && context.spanID == "b7ad6b7169203331")
-        #expect(context.isSampled && context.traceparent == Self.example && context.tracestate == "a=1")
+        expect(context.traceID == "0af7651916cd43dd8448eb211c80319c" && context.spanID == "b7ad6b7169203331")
+        expect(context.isSampled && context.traceparent == Self.example && context.tracestate == "a=1")
         let unsampled = try #require(TraceContext(traceparent: Self.example.dropLast() + "0"))
-        #expect(!unsampled.isSampled && !unsampled.child().isSampled)
-        #expect(context.child().traceID == context.traceID && context.child().tracestate == "a=1")
+        expect(!unsampled.isSampled && !unsampled.child().isSampled)
+        expect(context.child().traceID == context.traceID && context.child().tracestate == "a=1")
         // Unknown flags are not passed on.
-        #expect(TraceContext(traceparent: Self.example.dropLast(2) + "ff")?.traceparent.hasSuffix("-03") == true)
+        expect(TraceContext(traceparent: Self.example.dropLast(2) + "ff")?.traceparent.hasSuffix("-03"), equals: true)
         // A later version may have more.
         for text in ["cc" + Self.example.dropFirst(2), "cc" + Self.example.dropFirst(2) + "-what"] {
-            #expect(TraceContext(traceparent: text)?.traceparent == Self.example, "\(text)")
+            expect(TraceContext(traceparent: text)?.traceparent, equals: Self.example, "\(text)")
         }
     }
 
@@ -47,7 +48,7 @@ struct TraceContextTests {
         ] as [String]
     )
     func refusal(text: String) {
-        #expect(TraceContext(traceparent: text) == nil)
+        expect(TraceContext(traceparent: text) == nil)
     }
 
     @Test("DIA-3: a malformed tracestate is left out, and the trace goes on without it")
@@ -55,14 +56,14 @@ struct TraceContextTests {
         func state(_ text: String) -> String? { TraceContext(traceparent: Self.example, tracestate: text)?.tracestate }
         let many = (1...32).map { "k\($0)=v" }.joined(separator: ",")
         for text in ["a=1", "a=1,b@c=x y", "a=1 ,, b=2", "0_-*/@=!~", many] {
-            #expect(state(text) == text, "\(text)")
+            expect(state(text), equals: text, "\(text)")
         }
         let long = String(repeating: "v", count: 257)
         for text in [
             "", "a", "=1", "a=", "A=1", "a=1,a=2", "a=1=2", "a=é", "a=\r\nX: 1", "a=\(long)", many + ",l=1", "_a=1",
         ] {
-            #expect(state(text) == nil, "\(text)")
+            expect(state(text) == nil, "\(text)")
         }
-        #expect(TraceContext(traceparent: Self.example, tracestate: "A=1") != nil)
+        expect(TraceContext(traceparent: Self.example, tracestate: "A=1") != nil)
     }
 }

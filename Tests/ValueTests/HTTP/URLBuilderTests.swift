@@ -89,13 +89,13 @@ struct URLBuilderTests {
     func join(_ row: Case) throws {
         let base = try row.base.map { try #require(URL(string: $0)) }
         let url = try join(row.api, base, row.query)
-        #expect(url.absoluteString == row.url)
+        expect(url.absoluteString, equals: row.url)
     }
 
     @Test("CFG-1: a base relative to another URL is resolved")
     func relativeBase() throws {
         let base = try #require(URL(string: "v2/", relativeTo: URL(string: "https://h/")))
-        #expect(try join("x", base).absoluteString == "https://h/v2/x")
+        try expect(join("x", base).absoluteString, equals: "https://h/v2/x")
     }
 
     @Test(
@@ -116,29 +116,29 @@ struct URLBuilderTests {
     func refusals(_ api: String, _ base: String?, _ fragment: String) throws {
         let base = try base.map { try #require(URL(string: $0)) }
         let error = #expect(throws: NetworkError.self) { try join(api, base) }
-        #expect(error?.code == .invalidRequest)
-        #expect(error?.message?.contains(fragment) == true, "\(error?.message ?? "nil")")
+        expect(error?.code, equals: .invalidRequest)
+        expect(error?.message?.contains(fragment), equals: true, "\(error?.message ?? "nil")")
     }
 
     @Test("CFG-1: a host in Unicode is converted for DNS, or an error if Foundation cannot")
     func unicodeHost() throws {
         do {
             let url = try URLBuilder.url(api: "https://bücher.example/ü", base: nil, query: nil)
-            #expect(url.absoluteString == "https://xn--bcher-kva.example/%C3%BC")
+            expect(url.absoluteString, equals: "https://xn--bcher-kva.example/%C3%BC")
         } catch {
-            #expect(error.message?.contains("xn--") == true)
+            expect(error.message?.contains("xn--"), equals: true)
         }
     }
 
     @Test("CFG-2: a base URL from text is checked, and never traps")
     func base() throws {
-        #expect(try URLBuilder.base("https://h:8080/v1?k=1").absoluteString == "https://h:8080/v1?k=1")
-        #expect(try URLBuilder.base("https://h/a b").absoluteString == "https://h/a%20b")
+        try expect(URLBuilder.base("https://h:8080/v1?k=1").absoluteString, equals: "https://h:8080/v1?k=1")
+        try expect(URLBuilder.base("https://h/a b").absoluteString, equals: "https://h/a%20b")
         for text in [
             "", "h", "h.example/v1", "://h", "https://", "https:/h", "https://h:port", "ws://h", "https://a b", "\u{0}",
         ] {
             let error = #expect(throws: NetworkError.self, "\(text.debugDescription)") { try URLBuilder.base(text) }
-            #expect(error?.code == .invalidRequest)
+            expect(error?.code, equals: .invalidRequest)
         }
     }
 
@@ -147,10 +147,10 @@ struct URLBuilderTests {
         let apis = ["login?password=secret", "user:secret@host/x", "x#secret"]
         for api in apis {
             let error = #expect(throws: NetworkError.self) { try URLBuilder.url(api: api, base: nil, query: nil) }
-            #expect(error?.localizedDescription.contains("secret") == false)
+            expect(error?.localizedDescription.contains("secret"), equals: false)
         }
         let error = #expect(throws: NetworkError.self) { try URLBuilder.base("user:secret@host?secret") }
-        #expect(error?.localizedDescription.contains("secret") == false)
+        expect(error?.localizedDescription.contains("secret"), equals: false)
     }
 
     @Test("CFG-1: random bytes in an api give a URL on the host of the base, or an error")
@@ -163,9 +163,9 @@ struct URLBuilderTests {
             let count = Int.random(in: 0...12, using: &generator)
             let api = String((0..<count).compactMap { _ in alphabet.randomElement(using: &generator) })
             let url = try join(api, base, "q=1")
-            #expect(url.host == "host.example", "seed \(seed), round \(round): \(api.debugDescription)")
-            #expect(url.absoluteString.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "seed \(seed), round \(round)")
-            #expect(url.query?.hasSuffix("q=1") == true, "seed \(seed), round \(round): \(api.debugDescription)")
+            expect(url.host, equals: "host.example", "seed \(seed), round \(round): \(api.debugDescription)")
+            expect(url.absoluteString.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "seed \(seed), round \(round)")
+            expect(url.query?.hasSuffix("q=1"), equals: true, "seed \(seed), round \(round): \(api.debugDescription)")
         }
     }
 }

@@ -2,6 +2,8 @@ import EasyNetwork
 import Foundation
 import Testing
 
+@testable import TestSupport
+
 // Imported without `@testable`, so that everything used here must be public.
 
 private struct Coordinates: Decodable, Sendable, Equatable, ParsedItem {
@@ -64,11 +66,11 @@ struct APIRequestTests {
 
     @Test("RSP-2: the type of the item decides how the answer is read")
     func items() throws {
-        #expect(try GetCoordinates().item(from: response) == Coordinates(latitude: 1.5))
-        #expect(try GetData().item(from: response) == response.body)
-        #expect(try GetResponse().item(from: response).body == response.body)
-        #expect(try GetNames().item(from: NetworkResponse(body: Data(#"["a"]"#.utf8))) == ["a"])
-        #expect(try Mapped().item(from: response) == Coordinates(latitude: 2.5))
+        try expect(GetCoordinates().item(from: response), equals: Coordinates(latitude: 1.5))
+        try expect(GetData().item(from: response), equals: response.body)
+        try expect(GetResponse().item(from: response).body, equals: response.body)
+        try expect(GetNames().item(from: NetworkResponse(body: Data(#"["a"]"#.utf8))), equals: ["a"])
+        try expect(Mapped().item(from: response), equals: Coordinates(latitude: 2.5))
         try Ping().item(from: response)
         try Ping().item(from: NetworkResponse(statusCode: 204))
     }
@@ -76,15 +78,15 @@ struct APIRequestTests {
     @Test("RSP-2: the defaults also apply to a request of unknown type")
     func generic() throws {
         func item<Request: APIRequest>(of request: Request) throws -> Request.Item { try request.item(from: response) }
-        #expect(try item(of: GetData()) == response.body)
-        #expect(try item(of: GetCoordinates()) == Coordinates(latitude: 1.5))
+        try expect(item(of: GetData()), equals: response.body)
+        try expect(item(of: GetCoordinates()), equals: Coordinates(latitude: 1.5))
         #expect(throws: NetworkError.self) { try item(of: GetNames()) }
     }
 
     @Test("REQ-1: every property of a request can be given")
     func everything() {
         let request: any BaseAPIRequest = Everything()
-        #expect(request.options.priority == .high)
-        #expect(request.options.validation?.accepts(statusCode: 302) == true)
+        expect(request.options.priority, equals: .high)
+        expect(request.options.validation?.accepts(statusCode: 302), equals: true)
     }
 }

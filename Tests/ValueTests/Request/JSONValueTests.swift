@@ -34,7 +34,7 @@ struct JSONValueTests {
             (Flags(rawValue: 5), .integer(5)), (AnyHashable(UInt8(9)), .integer(9)), (AnyHashable(true), .bool(true)),
         ]
         for (value, expected) in table {
-            #expect(try JSONValue(parameter: value) == expected, "\(type(of: value)) \(value)")
+            try expect(JSONValue(parameter: value), equals: expected, "\(type(of: value)) \(value)")
         }
     }
 
@@ -62,12 +62,12 @@ struct JSONValueTests {
             ),
         ]
         for (value, expected) in table {
-            #expect(try JSONValue(parameter: value) == expected, "\(type(of: value)) \(value)")
+            try expect(JSONValue(parameter: value), equals: expected, "\(type(of: value)) \(value)")
         }
         let json = try JSONSerialization.jsonObject(with: Data(#"{"a":true,"b":1,"c":0.5,"d":null}"#.utf8))
-        #expect(
-            try JSONValue(parameter: json)
-                == .object(["a": .bool(true), "b": .integer(1), "c": .double(0.5), "d": .null])
+        try expect(
+            JSONValue(parameter: json),
+            equals: .object(["a": .bool(true), "b": .integer(1), "c": .double(0.5), "d": .null])
         )
     }
 
@@ -87,7 +87,7 @@ struct JSONValueTests {
             ([AnyHashable("k"): 1], .object(["k": .integer(1)])), ([String: Int](), .object([:])),
         ]
         for (value, expected) in table {
-            #expect(try JSONValue(parameter: value) == expected, "\(type(of: value)) \(value)")
+            try expect(JSONValue(parameter: value), equals: expected, "\(type(of: value)) \(value)")
         }
     }
 
@@ -102,7 +102,7 @@ struct JSONValueTests {
         ] as [(TimeInterval, String)]
     )
     func dates(_ seconds: TimeInterval, _ expected: String) throws {
-        #expect(try JSONValue(parameter: Date(timeIntervalSince1970: seconds)) == .string(expected))
+        try expect(JSONValue(parameter: Date(timeIntervalSince1970: seconds)), equals: .string(expected))
     }
 
     @Test("REQ-2: dates agree with Foundation's formatter on a thousand random days")
@@ -115,7 +115,7 @@ struct JSONValueTests {
             let date = Date(
                 timeIntervalSince1970: Double(Int.random(in: -11_000_000_000..<253_402_300_800, using: &generator))
             )
-            #expect(try JSONValue(parameter: date) == .string(formatter.string(from: date)), "seed \(seed)")
+            try expect(JSONValue(parameter: date), equals: .string(formatter.string(from: date)), "seed \(seed)")
         }
     }
 
@@ -137,8 +137,8 @@ struct JSONValueTests {
         ]
         for (value, fragment) in table + dates.map({ (["a": $0], "parameter a: a date outside") }) {
             let error = #expect(throws: NetworkError.self) { try JSONValue(parameter: value) }
-            #expect(error?.code == .invalidRequest)
-            #expect(error?.message?.contains(fragment) == true, "\(error?.message ?? "") has no \(fragment)")
+            expect(error?.code, equals: .invalidRequest)
+            expect(error?.message?.contains(fragment), equals: true, "\(error?.message ?? "") has no \(fragment)")
         }
     }
 
@@ -152,13 +152,13 @@ struct JSONValueTests {
         cycle.add(cycle)
         defer { cycle.removeAllObjects() }
         let error = #expect(throws: NetworkError.self) { try JSONValue(parameter: ["loop": cycle]) }
-        #expect(error?.message?.hasPrefix("parameter loop[0][0]") == true)
+        expect(error?.message?.hasPrefix("parameter loop[0][0]"), equals: true)
         let dictionary = NSMutableDictionary()
         dictionary["self"] = dictionary
         defer { dictionary.removeAllObjects() }
         let other = #expect(throws: NetworkError.self) { try JSONValue(parameter: [dictionary]) }
-        #expect(other?.message?.hasPrefix("parameter [0].self.self.self") == true)
-        #expect((error?.message?.count ?? 0) < 400)
+        expect(other?.message?.hasPrefix("parameter [0].self.self.self"), equals: true)
+        expect((error?.message?.count ?? 0) < 400)
     }
 
     @Test("REQ-2: as JSON, keys are sorted, slashes plain, and every value reads back")
@@ -172,11 +172,11 @@ struct JSONValueTests {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let data = try encoder.encode(JSONValue.object(from: params))
         let json = String(decoding: data, as: UTF8.self)
-        #expect(json.hasPrefix(#"{"a":1,"big":18446744073709551615,"e":[],"m":{"k":[1.5,null,"a/b "#))
-        #expect(json.hasSuffix(#""o":{},"price":12345678901234567.89,"z":true}"#))
+        expect(json.hasPrefix(#"{"a":1,"big":18446744073709551615,"e":[],"m":{"k":[1.5,null,"a/b "#))
+        expect(json.hasSuffix(#""o":{},"price":12345678901234567.89,"z":true}"#))
         let back = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
         let inner = try #require((back["m"] as? [String: Any])?["k"] as? [Any])
-        #expect(inner[2] as? String == text)
-        #expect(try JSONValue(parameter: inner) == .array([.double(1.5), .null, .string(text)]))
+        expect(inner[2] as? String, equals: text)
+        try expect(JSONValue(parameter: inner), equals: .array([.double(1.5), .null, .string(text)]))
     }
 }

@@ -16,7 +16,7 @@ struct JSONValueTextTests {
             guard let tree = try? NetworkResponse(body: Data(text.utf8)).json() else { continue }
             let value = try JSONValue(parameter: tree)
             let expected = String(decoding: try JSONEncoder.stable().encode(value), as: UTF8.self)
-            #expect(String(decoding: try value.json(), as: UTF8.self) == expected)
+            expect(String(decoding: try value.json(), as: UTF8.self), equals: expected)
         }
     }
 

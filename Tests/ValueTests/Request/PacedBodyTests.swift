@@ -19,20 +19,20 @@ struct PacedBodyTests {
     @Test("REQ-4: pieces have at most the given size, with a pause between two and none after the last")
     func pieces() async throws {
         let stream = try stream(.text("0123456789").paced(pieceSize: 4, delay: 3, clock: clock))
-        #expect(stream.length == 10)
+        expect(stream.length, equals: 10)
         let reader = try stream.reader()
-        #expect(try await reader.next() == Data("0123".utf8))
+        try await expect(reader.next(), equals: Data("0123".utf8))
         for (piece, time) in [("4567", 3.0), ("89", 6)] {
             let next = Task { try await reader.next() }
-            #expect(await clock.waitForTimers(1))
+            await expect(clock.waitForTimers(1))
             clock.advance(by: 2.9)
-            #expect(clock.pendingCount == 1)
+            expect(clock.pendingCount, equals: 1)
             clock.advance(by: 0.1)
-            #expect(try await next.value == Data(piece.utf8))
-            #expect(abs(clock.now - time) < 0.001)
+            try await expect(next.value, equals: Data(piece.utf8))
+            expect(abs(clock.now - time) < 0.001)
         }
-        #expect(try await reader.next() == nil)
-        #expect(clock.pendingCount == 0)
+        try await expect(reader.next() == nil)
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("REQ-4: a cancel ends a pause")
@@ -45,13 +45,13 @@ struct PacedBodyTests {
             if case .failure(let error) = result { code.withLock { $0 = error.code } }
             told.open()
         }
-        #expect(await clock.waitForTimers(1))
+        await expect(clock.waitForTimers(1))
         reader.cancel()
         await told.opened()
-        #expect(code.withLock { $0 } == .cancelled)
-        #expect(clock.pendingCount == 0)
+        expect(code.withLock { $0 }, equals: .cancelled)
+        expect(clock.pendingCount, equals: 0)
         let error = await #expect(throws: NetworkError.self) { try await reader.next() }
-        #expect(error?.code == .cancelled)
+        expect(error?.code, equals: .cancelled)
     }
 
     @Test("REQ-4: pacing keeps the type of every kind of body, and whether it can be sent again")
@@ -72,11 +72,11 @@ struct PacedBodyTests {
         for (body, expected, contentType) in table {
             let paced = body.paced(pieceSize: 3, delay: 0)
             let built = try Built(AnyRequest(method: .post, body: paced))
-            #expect(built.contentType == contentType)
+            expect(built.contentType, equals: contentType)
             let stream = try stream(paced)
-            #expect(try await stream.wholeBody() == expected)
-            #expect(stream.isReplayable == (contentType != "application/octet-stream"))
-            if stream.isReplayable { #expect(stream.length == expected.count) }
+            try await expect(stream.wholeBody(), equals: expected)
+            expect(stream.isReplayable, equals: (contentType != "application/octet-stream"))
+            if stream.isReplayable { expect(stream.length, equals: expected.count) }
         }
     }
 
@@ -87,14 +87,14 @@ struct PacedBodyTests {
         try Data("kept".utf8).write(to: copy)
         let body = RequestBody.file(folder.url.appendingPathComponent("gone")).paced(pieceSize: 4, delay: 0)
         let bytes = try await stream(body.placed { _ in copy }).wholeBody()
-        #expect(bytes == Data("kept".utf8))
+        expect(bytes, equals: Data("kept".utf8))
     }
 
     @Test("REQ-4: an invalid pace fails the request")
     func refusals() {
         for (size, delay) in [(0, 1), (-1, 1), (1, -1), (1, .nan), (1, .infinity)] as [(Int, TimeInterval)] {
             let body = RequestBody.text("x").paced(pieceSize: size, delay: delay)
-            #expect(Built.failure(AnyRequest(method: .post, body: body)).hasPrefix("a body is paced by"))
+            expect(Built.failure(AnyRequest(method: .post, body: body)).hasPrefix("a body is paced by"))
         }
     }
 
@@ -106,8 +106,8 @@ struct PacedBodyTests {
         form.append(String(repeating: "text", count: 100), name: "t")
         var request = try fixture.request("/form", .post)
         request.body = .stream(try stream(.multipart(form).paced(pieceSize: 100, delay: 0.000_1)))
-        #expect(await fixture.start(request).end().head?.statusCode == 201)
+        await expect(fixture.start(request).end().head?.statusCode, equals: 201)
         let received = try #require(fixture.requests.last)
-        #expect(MultipartText.parts(received.body, boundary: form.boundary)?.first?.data.count == 400)
+        expect(MultipartText.parts(received.body, boundary: form.boundary)?.first?.data.count, equals: 400)
     }
 }

@@ -30,13 +30,13 @@ struct QueryStyleTests {
         for (dates, seconds, query, json) in table {
             let encoder = QueryEncoder(dates: dates)
             let date = Date(timeIntervalSince1970: seconds)
-            #expect(try encoder.encode(["d": date]) == (query.isEmpty ? "d" : "d=\(query)"))
+            try expect(encoder.encode(["d": date]), equals: (query.isEmpty ? "d" : "d=\(query)"))
             var request = AnyRequest(method: .post, query: .json, makeParams: { ["d": date] })
             request.queryEncoder = encoder
-            #expect(try Built(request).text == #"{"d":\#(json)}"#)
+            try expect(Built(request).text, equals: #"{"d":\#(json)}"#)
             request.makeParams = { nil }
             request.encodableParams = ["d": date]
-            #expect(try Built(request).text == #"{"d":\#(json)}"#)
+            try expect(Built(request).text, equals: #"{"d":\#(json)}"#)
         }
     }
 
@@ -46,10 +46,10 @@ struct QueryStyleTests {
             let error = #expect(throws: NetworkError.self) {
                 try QueryEncoder().encode(["a": ["d": Date(timeIntervalSince1970: seconds)]])
             }
-            #expect(error?.message?.hasPrefix("parameter a.d: a date") == true)
+            expect(error?.message?.hasPrefix("parameter a.d: a date"), equals: true)
         }
         let error = #expect(throws: NetworkError.self) { try QueryEncoder(dates: { $0 }).encode(["a": Date()]) }
-        #expect(error?.message?.hasPrefix("parameter a: values lie more than 100 deep") == true)
+        expect(error?.message?.hasPrefix("parameter a: values lie more than 100 deep"), equals: true)
     }
 
     @Test("REQ-2: null as the key alone, as an empty text, as a word, or left out")
@@ -59,8 +59,8 @@ struct QueryStyleTests {
             ("", "=&a&b[]=1&b[]&b[]=2&c[d]"), ("=", "=&a=&b[]=1&b[]=&b[]=2&c[d]="),
             ("=null", "=null&a=null&b[]=1&b[]=null&b[]=2&c[d]=null"), (nil, "b[]=1&b[]=2"),
         ]
-        for (nulls, expected) in table { #expect(try text(params, QueryEncoder(nulls: nulls)) == expected) }
-        #expect(try text(params, QueryEncoder(arrays: .indices, nulls: nil)) == "b[0]=1&b[2]=2")
+        for (nulls, expected) in table { try expect(text(params, QueryEncoder(nulls: nulls)), equals: expected) }
+        try expect(text(params, QueryEncoder(arrays: .indices, nulls: nil)), equals: "b[0]=1&b[2]=2")
     }
 
     @Test("REQ-2: the key of an element is repeated, with or without brackets, or has an index")
@@ -70,26 +70,26 @@ struct QueryStyleTests {
             (.brackets, "a[]=1&a[]=2&b[0][x]=1"), (.repeated, "a=1&a=2&b[0][x]=1"),
             (.indices, "a[0]=1&a[1]=2&b[0][x]=1"),
         ]
-        for (arrays, expected) in table { #expect(try text(params, QueryEncoder(arrays: arrays)) == expected) }
+        for (arrays, expected) in table { try expect(text(params, QueryEncoder(arrays: arrays)), equals: expected) }
     }
 
     @Test("REQ-2: a space is %20 in a query and + in a form; a plus is always escaped")
     func spaces() throws {
-        #expect(try QueryEncoder().encode(["a b": "c + d"]) == "a%20b=c%20%2B%20d")
-        #expect(try QueryEncoder().encode(["a b": "c + d"], isForm: true) == "a+b=c+%2B+d")
+        try expect(QueryEncoder().encode(["a b": "c + d"]), equals: "a%20b=c%20%2B%20d")
+        try expect(QueryEncoder().encode(["a b": "c + d"], isForm: true), equals: "a+b=c+%2B+d")
     }
 
     @Test("REQ-2: the article's example: several styles together")
     func example() throws {
         let encoder = QueryEncoder(arrays: .repeated, usesDots: true, nulls: nil)
         let params: [String: Any] = ["q": "a b", "ids": [1, 2], "owner": ["name": "ada"], "page": Int?.none as Any]
-        #expect(try encoder.encode(params) == "ids=1&ids=2&owner.name=ada&q=a%20b")
+        try expect(encoder.encode(params), equals: "ids=1&ids=2&owner.name=ada&q=a%20b")
     }
 
     @Test("REQ-2: keys with dots")
     func keys() throws {
         let params: [String: Any] = ["a": ["b": ["c d": 1]], "l": [1, 2], "m": [["x": 1]]]
-        #expect(try text(params, QueryEncoder(usesDots: true)) == "a.b.c%20d=1&l[]=1&l[]=2&m[0].x=1")
+        try expect(text(params, QueryEncoder(usesDots: true)), equals: "a.b.c%20d=1&l[]=1&l[]=2&m[0].x=1")
     }
 
     /// A request without a query encoder.
@@ -107,14 +107,14 @@ struct QueryStyleTests {
         func built(_ request: some BaseAPIRequest) throws -> TransportRequest {
             try RequestBuilder.build(request, for: host)
         }
-        #expect(try built(Unsaid()).url.query == "l=1")
-        #expect(try built(Unsaid(method: .post)).body == .data(Data("l=1".utf8)))
+        try expect(built(Unsaid()).url.query, equals: "l=1")
+        try expect(built(Unsaid(method: .post)).body, equals: .data(Data("l=1".utf8)))
         let own = AnyRequest(makeParams: { ["l": [1]] }, queryEncoder: QueryEncoder())
-        #expect(try built(own).url.query == "l%5B%5D=1")
+        try expect(built(own).url.query, equals: "l%5B%5D=1")
         let altered = RequestOptions(queryEncoder: QueryEncoder(arrays: .indices))
         let message = try RequestBuilder.build(Unsaid(), altered, for: host)
-        #expect(message.url.query == "l%5B0%5D=1970-01-01T00%3A00%3A01Z")
-        #expect(try Built(Unsaid()).message.url.query == "l%5B%5D=1970-01-01T00%3A00%3A01Z")
+        expect(message.url.query, equals: "l%5B0%5D=1970-01-01T00%3A00%3A01Z")
+        try expect(Built(Unsaid()).message.url.query, equals: "l%5B%5D=1970-01-01T00%3A00%3A01Z")
     }
 
     @Test("REQ-2: a request's encoder writes its query and its form; an existing query stays, the fragment is last")
@@ -124,10 +124,10 @@ struct QueryStyleTests {
             makeParams: { ["d": true, "n": NSNull(), "q": "x y"] }
         )
         request.queryEncoder = QueryEncoder(usesNumericBools: true, nulls: nil)
-        #expect(try Built(request).url == "https://h/v1/users?kept=%20&d=1&q=x%20y#end")
+        try expect(Built(request).url, equals: "https://h/v1/users?kept=%20&d=1&q=x%20y#end")
         request.method = .post
         request.query = .form
-        #expect(try Built(request).text == "d=1&q=x+y")
-        #expect(try Built(request).url == "https://h/v1/users?kept=%20#end")
+        try expect(Built(request).text, equals: "d=1&q=x+y")
+        try expect(Built(request).url, equals: "https://h/v1/users?kept=%20#end")
     }
 }

@@ -26,11 +26,11 @@ struct RequestBodyTests {
         for (format, start) in [(PropertyListSerialization.PropertyListFormat.xml, "<?xml"), (.binary, "bplist00")] {
             let built = try post(.propertyList(Song(), format: format))
             let data = try #require(built.data)
-            #expect(built.contentType == "application/x-plist")
-            #expect(data.starts(with: start.utf8))
-            #expect(try PropertyListDecoder().decode(Song.self, from: data) == Song())
+            expect(built.contentType, equals: "application/x-plist")
+            expect(data.starts(with: start.utf8))
+            try expect(PropertyListDecoder().decode(Song.self, from: data), equals: Song())
         }
-        #expect(try post(.propertyList(Song())).data?.starts(with: "<?xml".utf8) == true)
+        try expect(post(.propertyList(Song())).data?.starts(with: "<?xml".utf8), equals: true)
     }
 
     private struct Counted: Encodable, Sendable {
@@ -49,11 +49,11 @@ struct RequestBodyTests {
         {
             let value = Counted()
             _ = try post(make(value))
-            #expect(value.calls.withLock { $0 } == 1)
+            expect(value.calls.withLock { $0 }, equals: 1)
         }
         let value = Counted()
         _ = try Built(AnyRequest(encodableParams: value))
-        #expect(value.calls.withLock { $0 } == 1)
+        expect(value.calls.withLock { $0 }, equals: 1)
     }
 
     private struct Everything: Encodable, Sendable {
@@ -84,20 +84,20 @@ struct RequestBodyTests {
             nan: ""
         )
         let built = try post(.json(Everything(), encoder: encoder))
-        #expect(try built.data == encoder.encode(Everything()))
-        #expect(built.text?.contains(#""first_name":{"someKey":1000}"#) == true)
-        #expect(try post(.json(Date(timeIntervalSince1970: 1), encoder: encoder)).text == "1000")
+        try expect(built.data, equals: encoder.encode(Everything()))
+        expect(built.text?.contains(#""first_name":{"someKey":1000}"#), equals: true)
+        try expect(post(.json(Date(timeIntervalSince1970: 1), encoder: encoder)).text, equals: "1000")
         let list = try #require(try post(.propertyList([Everything.Inner()], format: .binary)).data)
         let alone = PropertyListEncoder()
         alone.outputFormat = .xml
-        #expect(try post(.propertyList(Everything())).data == alone.encode(Everything()))
-        #expect(try PropertyListSerialization.propertyList(from: list, format: nil) is [[String: Any]])
+        try expect(post(.propertyList(Everything())).data, equals: alone.encode(Everything()))
+        try expect(PropertyListSerialization.propertyList(from: list, format: nil) is [[String: Any]])
     }
 
     @Test("REQ-3: a property list that cannot be written is an error")
     func badPropertyList() {
-        #expect(failure(.propertyList(Song(), format: .openStep)).contains(".xml or as .binary"))
-        #expect(failure(.propertyList(5)).hasPrefix("a body of type Int cannot be encoded"))
+        expect(failure(.propertyList(Song(), format: .openStep)).contains(".xml or as .binary"))
+        expect(failure(.propertyList(5)).hasPrefix("a body of type Int cannot be encoded"))
     }
 
     @Test("REQ-3: dictionaries, arrays and single values of Any become JSON")
@@ -109,15 +109,15 @@ struct RequestBodyTests {
         ]
         for (value, expected) in table {
             let built = try post(.jsonObject(value))
-            #expect(built.text == expected)
-            #expect(built.contentType == "application/json")
+            expect(built.text, equals: expected)
+            expect(built.contentType, equals: "application/json")
         }
-        #expect(failure(.jsonObject(["a": [Double.nan]])).hasPrefix("parameter a[0]: nan"))
-        #expect(failure(.jsonObject(Set([1]))).contains("a value of type Set<Int> cannot be sent"))
+        expect(failure(.jsonObject(["a": [Double.nan]])).hasPrefix("parameter a[0]: nan"))
+        expect(failure(.jsonObject(Set([1]))).contains("a value of type Set<Int> cannot be sent"))
         let circle = NSMutableArray()
         circle.add(circle)
         defer { circle.removeAllObjects() }
-        #expect(failure(.jsonObject(circle)).contains("more than 100 deep"))
+        expect(failure(.jsonObject(circle)).contains("more than 100 deep"))
     }
 
     @Test(
@@ -135,24 +135,24 @@ struct RequestBodyTests {
         for (name, type) in table {
             let file = folder.appendingPathComponent(name)
             try Data("x".utf8).write(to: file)
-            #expect(try post(.file(file)).contentType == type)
-            #expect(try post(.file(file)).message.body == .file(file))
-            #expect(try post(.file(file, contentType: "a/b")).contentType == "a/b")
-            #expect(try post(.file(file, contentType: nil)).contentType == nil)
+            try expect(post(.file(file)).contentType, equals: type)
+            try expect(post(.file(file)).message.body, equals: .file(file))
+            try expect(post(.file(file, contentType: "a/b")).contentType, equals: "a/b")
+            try expect(post(.file(file, contentType: nil)).contentType == nil)
         }
         let link = folder.appendingPathComponent("link.png")
         try FileManager.default.createSymbolicLink(
             at: link,
             withDestinationURL: folder.appendingPathComponent("a.json")
         )
-        #expect(try post(.file(link)).contentType == "image/png")
+        try expect(post(.file(link)).contentType, equals: "image/png")
         let loose = folder.appendingPathComponent("loose")
         try FileManager.default.createSymbolicLink(at: loose, withDestinationURL: folder.appendingPathComponent("none"))
-        #expect(failure(.file(loose)).contains("does not exist"))
+        expect(failure(.file(loose)).contains("does not exist"))
         let pipe = folder.appendingPathComponent("pipe")
-        #expect(mkfifo(pipe.path, 0o600) == 0)
-        #expect(failure(.file(pipe)).contains("is no regular file"))
-        #expect(failure(.file(folder)).contains("is a directory"))
+        expect(mkfifo(pipe.path, 0o600), equals: 0)
+        expect(failure(.file(pipe)).contains("is no regular file"))
+        expect(failure(.file(folder)).contains("is a directory"))
     }
 
     @Test("REQ-4: a stream that can be read once is refused the second time")
@@ -160,15 +160,15 @@ struct RequestBodyTests {
         let again = TransportBodyStream { InputStream(data: Data()) }
         let once = TransportBodyStream(isReplayable: false) { InputStream(data: Data()) }
         let pieces = TransportBodyStream(isReplayable: false, pieces: { AsyncStream<Data> { nil } })
-        #expect(again.isReplayable && !once.isReplayable && !pieces.isReplayable)
-        #expect(TransportBody.stream(again).isReplayable && !TransportBody.stream(once).isReplayable)
-        #expect(TransportBody.none.isReplayable && TransportBody.data(Data()).isReplayable)
+        expect(again.isReplayable && !once.isReplayable && !pieces.isReplayable)
+        expect(TransportBody.stream(again).isReplayable && !TransportBody.stream(once).isReplayable)
+        expect(TransportBody.none.isReplayable && TransportBody.data(Data()).isReplayable)
         for stream in [again, once, pieces] {
             try stream.reader().cancel()
             let isRefused = (try? stream.reader().cancel()) == nil
-            #expect(isRefused == !stream.isReplayable)
+            expect(isRefused, equals: !stream.isReplayable)
         }
         let error = #expect(throws: NetworkError.self) { try once.reader() }
-        #expect(error?.code == .invalidRequest && error?.message?.contains("read once only") == true)
+        expect(error?.code == .invalidRequest && error?.message?.contains("read once only") == true)
     }
 }

@@ -36,18 +36,21 @@ struct RequestOptionsTests {
     func types() throws {
         for request in [Numbers(), Anything(), Optionals()] as [any BaseAPIRequest] {
             let message = try built(request)
-            #expect(message.url.query == "n=1", "\(request)")
-            #expect(message.headers["X"] == "1", "\(request)")
+            expect(message.url.query, equals: "n=1", "\(request)")
+            expect(message.headers["X"], equals: "1", "\(request)")
         }
         let none = try built(Optionals(params: nil, headers: nil))
-        #expect(none.url.query == nil && none.headers["X"] == nil)
-        #expect(try built(Optionals(headers: .some(nil))).headers["X"] == nil)
-        #expect(try built(Encoded()).url.query == "q=x")
-        #expect(try built(Encoded(params: nil)).url.query == nil)
-        #expect(try built(Erased(params: Filter(q: "y", page: 2), headers: ["X": "2"])).url.query == "page=2&q=y")
-        #expect(try built(Erased(params: nil, headers: nil)).url.query == nil)
+        expect(none.url.query == nil && none.headers["X"] == nil)
+        try expect(built(Optionals(headers: .some(nil))).headers["X"] == nil)
+        try expect(built(Encoded()).url.query, equals: "q=x")
+        try expect(built(Encoded(params: nil)).url.query == nil)
+        try expect(built(Erased(params: Filter(q: "y", page: 2), headers: ["X": "2"])).url.query, equals: "page=2&q=y")
+        try expect(built(Erased(params: nil, headers: nil)).url.query == nil)
         // As in a `[String: Any]`, where nil is a key without a value.
-        #expect(try built(Erased(params: ["a": 1, "b": nil] as [String: Int?], headers: nil)).url.query == "a=1&b")
+        try expect(
+            built(Erased(params: ["a": 1, "b": nil] as [String: Int?], headers: nil)).url.query,
+            equals: "a=1&b"
+        )
     }
 
     @Test(
@@ -69,43 +72,46 @@ struct RequestOptionsTests {
             let body = Data("x".utf8)
         }
         for request in [Plain(), Maybe(body: .text("x"))] as [any BaseAPIRequest] {
-            #expect(try built(request).body == .data(Data("x".utf8)), "\(request)")
+            try expect(built(request).body, equals: .data(Data("x".utf8)), "\(request)")
         }
-        #expect(try built(Maybe()).body == .none && built(Numbers()).body == .none)
-        #expect(Built.failure(Bytes()).hasPrefix("body is no RequestBody, but a Data: make one, such as .json(value);"))
+        try expect(built(Maybe()).body == .none && built(Numbers()).body == .none)
+        expect(Built.failure(Bytes()).hasPrefix("body is no RequestBody, but a Data: make one, such as .json(value);"))
         struct Comment: BaseAPIRequest {
             typealias DeclaredBody = RequestBody?
             let api = "a", method = NetworkService.Method.post, body = "text"
             var params: [String: String] { ["body": body] }
         }
-        #expect(try built(Comment()).body == .data(Data("body=text".utf8)))
+        try expect(built(Comment()).body, equals: .data(Data("body=text".utf8)))
     }
 
     @Test("REQ-9: a request of unknown type has what it declares, for filters and interceptors that look")
     func unknownType() {
         for request in [Numbers(), Anything(), Optionals()] as [any BaseAPIRequest] {
             let params = request.params as? [String: Any]
-            #expect(params?["n"] as? Int == 1, "\(request)")
+            expect(params?["n"] as? Int, equals: 1, "\(request)")
         }
         let request: any BaseAPIRequest = Numbers()
-        #expect(request.headers as? [String: String] == ["X": "1"])
+        expect(request.headers as? [String: String], equals: ["X": "1"])
         func headers<Request: BaseAPIRequest>(_ request: Request) -> [String: String]? {
             request.headers as? [String: String]
         }
-        #expect(headers(Numbers()) == ["X": "1"])
+        expect(headers(Numbers()), equals: ["X": "1"])
     }
 
     @Test("REQ-9: params and headers that cannot be read are errors that name their type")
     func unreadable() {
         let list = Erased(params: nil, headers: ["X"])
-        #expect(Built.failure(list) == "headers is no dictionary of Strings and no HTTPHeaders, but a Array<String>")
-        #expect(Built.failure(Erased(params: 5, headers: nil)).contains("Int have no keys"))
+        expect(
+            Built.failure(list),
+            equals: "headers is no dictionary of Strings and no HTTPHeaders, but a Array<String>"
+        )
+        expect(Built.failure(Erased(params: 5, headers: nil)).contains("Int have no keys"))
         struct Odd: BaseAPIRequest {
             let api = "a"
             var params: [Int: String] { [1: "a"] }
             var headers: [String: Int] { ["X": 1] }
         }
-        #expect(Built.failure(Odd()).contains("headers is no dictionary of Strings"))
+        expect(Built.failure(Odd()).contains("headers is no dictionary of Strings"))
     }
 
     private struct Call: APIRequest {
@@ -126,8 +132,8 @@ struct RequestOptionsTests {
             try RequestBuilder.build(Call(options: options), for: host)
         }
         let plain = try built(RequestOptions())
-        #expect(plain.url.query == "by=host" && plain.deadlines == TransportDeadlines(idle: 5, total: 9))
-        #expect(plain.headers == ["Accept": "a", "X-Standard": "s", "X-Host": "h"])
+        expect(plain.url.query == "by=host" && plain.deadlines == TransportDeadlines(idle: 5, total: 9))
+        expect(plain.headers, equals: ["Accept": "a", "X-Standard": "s", "X-Host": "h"])
         let other = try built(
             RequestOptions(
                 deadlines: TransportDeadlines(idle: 2),
@@ -135,15 +141,15 @@ struct RequestOptionsTests {
                 filters: [{ $0.parameters["by"] = "request" }]
             )
         )
-        #expect(other.url.query == "by=request" && other.deadlines == TransportDeadlines(idle: 2))
-        #expect(other.headers == ["Accept": "a"])
-        #expect(try built(RequestOptions(filters: [])).url.query == nil)
+        expect(other.url.query == "by=request" && other.deadlines == TransportDeadlines(idle: 2))
+        expect(other.headers, equals: ["Accept": "a"])
+        try expect(built(RequestOptions(filters: [])).url.query == nil)
         let both = RequestOptions(timeout: 3, deadlines: TransportDeadlines(idle: 2))
-        #expect(try built(both).deadlines == TransportDeadlines(idle: 2, total: 3))
+        try expect(built(both).deadlines, equals: TransportDeadlines(idle: 2, total: 3))
         let error = #expect(throws: NetworkError.self) {
             try built(RequestOptions(deadlines: TransportDeadlines(idle: -1)))
         }
-        #expect(error?.message == "the request's deadline \"idle\" of -1.0 seconds is not a positive number")
+        expect(error?.message, equals: "the request's deadline \"idle\" of -1.0 seconds is not a positive number")
     }
 
     @Test("REQ-10: a request has cookies of its own, or none")
@@ -161,12 +167,12 @@ struct RequestOptionsTests {
         func text(_ options: RequestOptions) async throws -> String {
             try await service.send(Call(options: options)).text()
         }
-        #expect(try await text(RequestOptions(usesCookies: false)) == "none")
-        #expect(try await text(RequestOptions(cookies: own)) == "who=own")
-        #expect(try await text(RequestOptions(cookies: own, usesCookies: false)) == "none")
+        try await expect(text(RequestOptions(usesCookies: false)), equals: "none")
+        try await expect(text(RequestOptions(cookies: own)), equals: "who=own")
+        try await expect(text(RequestOptions(cookies: own, usesCookies: false)), equals: "none")
         // The answers of the three before stored nothing in the host's.
-        #expect(try await text(RequestOptions()) == "who=host")
-        #expect(try await text(RequestOptions()).contains("set=1"))
+        try await expect(text(RequestOptions()), equals: "who=host")
+        try await expect(text(RequestOptions()).contains("set=1"))
     }
 
     @Test("REQ-10, RSP-2: a request's decoder reads its answer")
@@ -177,7 +183,7 @@ struct RequestOptionsTests {
         let call = Call(options: RequestOptions(decoder: .json(dates: .secondsSince1970)))
         let operation = RequestOperation(call, service: service)
         NetworkQueue().addOperation(operation)
-        #expect(try await operation.value == ["d": Date(timeIntervalSince1970: 0)])
+        try await expect(operation.value, equals: ["d": Date(timeIntervalSince1970: 0)])
     }
 
     private func family(_ change: (inout RequestOptions) -> Void) -> RequestOptions {
@@ -187,7 +193,7 @@ struct RequestOptionsTests {
     @Test("REQ-10: a copy with changes leaves the rest as it is")
     func changes() throws {
         let options = family { $0.timeout = 5 }
-        #expect(options.timeout == 5 && options.retry?.maximumRetryCount == 0)
-        #expect(family { _ in }.timeout == 10)
+        expect(options.timeout == 5 && options.retry?.maximumRetryCount == 0)
+        expect(family { _ in }.timeout, equals: 10)
     }
 }

@@ -45,10 +45,10 @@ struct AnswerTextFuzzTests {
             answer.exchange(message)
             do {
                 let received = try await service.send(Get(api: "/"))
-                #expect(response.statusCode < 400 && received.body == response.body)
+                expect(response.statusCode < 400 && received.body == response.body)
                 Self.read(received)
             } catch {
-                #expect(response.statusCode >= 400 && error.statusCode == response.statusCode, "\(error)")
+                expect(response.statusCode >= 400 && error.statusCode == response.statusCode, "\(error)")
             }
         }
     }
@@ -69,8 +69,8 @@ struct AnswerTextFuzzTests {
             if case .failure(let error) = response.item(reader) { errors.append(error) }
         }
         for error in errors {
-            #expect(!error.localizedDescription.isEmpty && !error.debugDescription.isEmpty)
-            #expect(error.statusCode == response.statusCode)
+            expect(!error.localizedDescription.isEmpty && !error.debugDescription.isEmpty)
+            expect(error.statusCode, equals: response.statusCode)
         }
     }
 

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("ContentDisposition")
 struct ContentDispositionTests {
@@ -18,7 +19,7 @@ struct ContentDispositionTests {
         ]
     )
     func plain(field: String, name: String) {
-        #expect(ContentDisposition(field)?.fileName == name)
+        expect(ContentDisposition(field)?.fileName, equals: name)
     }
 
     @Test(
@@ -32,7 +33,7 @@ struct ContentDispositionTests {
         ]
     )
     func extended(field: String, name: String) {
-        #expect(ContentDisposition(field)?.fileName == name)
+        expect(ContentDisposition(field)?.fileName, equals: name)
     }
 
     @Test(
@@ -44,9 +45,9 @@ struct ContentDispositionTests {
         ]
     )
     func unsound(value: String) {
-        #expect(ContentDisposition("attachment; filename*=\(value); filename=plain.txt")?.fileName == "plain.txt")
-        #expect(ContentDisposition("attachment; filename=plain.txt; filename*=\(value)")?.fileName == "plain.txt")
-        #expect(ContentDisposition("attachment; filename*=\(value)")?.fileName == nil)
+        expect(ContentDisposition("attachment; filename*=\(value); filename=plain.txt")?.fileName, equals: "plain.txt")
+        expect(ContentDisposition("attachment; filename=plain.txt; filename*=\(value)")?.fileName, equals: "plain.txt")
+        expect(ContentDisposition("attachment; filename*=\(value)")?.fileName == nil)
     }
 
     @Test(
@@ -59,18 +60,18 @@ struct ContentDispositionTests {
         ]
     )
     func duplicates(field: String, name: String) {
-        #expect(ContentDisposition(field)?.fileName == name)
+        expect(ContentDisposition(field)?.fileName, equals: name)
     }
 
     @Test("TRF-2: a name in UTF-8 is read, also if its bytes were taken for ISO 8859-1")
     func rawBytes() throws {
         let name = "Übung – 日本.txt"
         let field = "attachment; filename=\"\(name)\""
-        #expect(ContentDisposition(field)?.fileName == name)
+        expect(ContentDisposition(field)?.fileName, equals: name)
         let mistaken = String(String.UnicodeScalarView(field.utf8.map { Unicode.Scalar($0) }))
-        #expect(mistaken != field && ContentDisposition(mistaken)?.fileName == name)
+        expect(mistaken != field && ContentDisposition(mistaken)?.fileName == name)
         // These bytes are not valid UTF-8, so they are read as ISO 8859-1.
-        #expect(ContentDisposition("attachment; filename=\"\u{FC}b.txt\"")?.fileName == "üb.txt")
+        expect(ContentDisposition("attachment; filename=\"\u{FC}b.txt\"")?.fileName, equals: "üb.txt")
     }
 
     @Test(
@@ -85,7 +86,7 @@ struct ContentDispositionTests {
         ] as [(String, String?)]
     )
     func patience(field: String, name: String?) throws {
-        #expect(try #require(ContentDisposition(field)).fileName == name)
+        try expect(#require(ContentDisposition(field)).fileName, equals: name)
     }
 
     @Test(
@@ -93,6 +94,6 @@ struct ContentDispositionTests {
         arguments: ["", " ", ";", "filename=a", "\"attachment\"", "a b; c=d"]
     )
     func noType(field: String) {
-        #expect(ContentDisposition(field) == nil)
+        expect(ContentDisposition(field) == nil)
     }
 }

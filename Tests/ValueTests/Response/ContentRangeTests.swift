@@ -1,6 +1,7 @@
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("ContentRange")
 struct ContentRangeTests {
@@ -14,7 +15,7 @@ struct ContentRangeTests {
     )
     func range(field: String, range: Range<Int64>, total: Int64?) throws {
         let value = try #require(ContentRange(field))
-        #expect(value.range == range && value.total == total)
+        expect(value.range == range && value.total == total)
     }
 
     @Test(
@@ -39,8 +40,8 @@ struct ContentRangeTests {
         ] as [(String, String, String?)]
     )
     func part(contents: String, field: String, expected: String?) throws {
-        #expect(try #require(ContentRange(contents)).part(field)?.fieldValue == expected)
-        #expect(ContentRange(bodyCount: 0).part(field) == nil)
+        try expect(#require(ContentRange(contents)).part(field)?.fieldValue, equals: expected)
+        expect(ContentRange(bodyCount: 0).part(field) == nil)
     }
 
     @Test(
@@ -49,7 +50,7 @@ struct ContentRangeTests {
     )
     func unsatisfied(field: String, total: Int64) throws {
         let value = try #require(ContentRange(field))
-        #expect(value.range == nil && value.total == total)
+        expect(value.range == nil && value.total == total)
     }
 
     @Test(
@@ -68,6 +69,6 @@ struct ContentRangeTests {
         ]
     )
     func unsound(field: String) {
-        #expect(ContentRange(field) == nil)
+        expect(ContentRange(field) == nil)
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("Empty bodies")
 struct EmptyBodyTests {
@@ -32,9 +33,9 @@ struct EmptyBodyTests {
         let validation = ResponseValidation(allowsEmptyBody: allowsEmptyBody)
         var response = answer(status)
         response = method.map { response.prepared(for: $0, validation, decoder: nil) } ?? response
-        #expect(response.mayBeEmpty == allowed)
+        expect(response.mayBeEmpty, equals: allowed)
         if allowed {
-            #expect(try response.decode(Int?.self) == nil)
+            try expect(response.decode(Int?.self) == nil)
         } else {
             #expect(throws: NetworkError.self) { try response.decode(Int?.self) }
         }
@@ -42,22 +43,22 @@ struct EmptyBodyTests {
 
     @Test("RSP-2: an optional item is nil after a 204, and Void takes any body")
     func emptyItems() throws {
-        #expect(try GetNumber().item(from: answer(204)) == .some(nil))
-        #expect(try GetNumber().item(from: answer(200, nil, "7")) == 7)
-        #expect(try GetNumber().item(from: answer(200, nil, "null")) == nil)
-        #expect(try answer(204).decode(Int?.self, using: JSONDecoder()) == nil)
-        #expect(try answer(204).decode(Int?.self, with: .json) == nil)
-        #expect(try answer(200, nil, "null").decode(Int?.self, with: .json) == nil)
+        try expect(GetNumber().item(from: answer(204)) == .some(nil))
+        try expect(GetNumber().item(from: answer(200, nil, "7")), equals: 7)
+        try expect(GetNumber().item(from: answer(200, nil, "null")) == nil)
+        try expect(answer(204).decode(Int?.self, using: JSONDecoder()) == nil)
+        try expect(answer(204).decode(Int?.self, with: .json) == nil)
+        try expect(answer(200, nil, "null").decode(Int?.self, with: .json) == nil)
         try GetNothing().item(from: answer(200))
     }
 
     @Test("RSP-2: an empty body that the rule or the item does not allow is a clear error")
     func refused() {
         let wrong = #expect(throws: NetworkError.self) { try GetNumber().item(from: answer(200)) }
-        #expect(wrong?.code == .cannotParseResponse)
-        #expect(wrong?.message == "the body is empty, not JSON")
+        expect(wrong?.code, equals: .cannotParseResponse)
+        expect(wrong?.message, equals: "the body is empty, not JSON")
         let noValue = #expect(throws: NetworkError.self) { try answer(204).decode(Int.self) }
-        #expect(noValue?.message == "the body is empty; use an optional or Void as item for such an answer")
+        expect(noValue?.message, equals: "the body is empty; use an optional or Void as item for such an answer")
         // White space is a body, but not JSON.
         #expect(throws: NetworkError.self) { try answer(204, nil, " ").decode(Int?.self) }
     }

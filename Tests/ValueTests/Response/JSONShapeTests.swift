@@ -22,14 +22,14 @@ struct JSONShapeTests {
 
     @Test("RSP-3: JSON of the shape passes, unknown keys included")
     func good() throws {
-        #expect(Self.user.mismatch(in: try json(Self.good)) == nil)
-        #expect(Self.user.mismatch(in: try json(Self.good.replacing("null", with: "\"Ada\""))) == nil)
-        #expect(JSONShape.array().mismatch(in: try json("[1,{},null]")) == nil)
-        #expect(JSONShape.object().mismatch(in: try json(#"{"a":1}"#)) == nil)
-        #expect(JSONShape.any.mismatch(in: try json("null")) == nil)
-        #expect(JSONShape.integer.mismatch(in: try json("18446744073709551615")) == nil)
-        #expect(JSONShape.integer.mismatch(in: try json("3.0")) == nil)
-        #expect(JSONShape.integer.optional.mismatch(in: 1) == nil)
+        expect(Self.user.mismatch(in: try json(Self.good)) == nil)
+        expect(Self.user.mismatch(in: try json(Self.good.replacing("null", with: "\"Ada\""))) == nil)
+        expect(JSONShape.array().mismatch(in: try json("[1,{},null]")) == nil)
+        expect(JSONShape.object().mismatch(in: try json(#"{"a":1}"#)) == nil)
+        expect(JSONShape.any.mismatch(in: try json("null")) == nil)
+        expect(JSONShape.integer.mismatch(in: try json("18446744073709551615")) == nil)
+        expect(JSONShape.integer.mismatch(in: try json("3.0")) == nil)
+        expect(JSONShape.integer.optional.mismatch(in: 1) == nil)
     }
 
     @Test(
@@ -53,20 +53,20 @@ struct JSONShapeTests {
         ]
     )
     func places(_ old: String, _ new: String, _ message: String) throws {
-        #expect(Self.good.contains(old))
+        expect(Self.good.contains(old))
         let mismatch = try #require(Self.user.mismatch(in: try json(Self.good.replacing(old, with: new))))
-        #expect(mismatch == message)
+        expect(mismatch, equals: message)
     }
 
     @Test("RSP-3: a mismatch may be in an element of an array, or at the root")
     func nested() throws {
         let shape: JSONShape = ["users": .array(of: ["name": .string])]
         let users = try json(#"{"users":[{"name":"a"},{"name":"b"},{"name":"c"},{"name":null}]}"#)
-        #expect(shape.mismatch(in: users) == "$.users[3].name: expected String but found null")
-        #expect(shape.mismatch(in: []) == "$: expected object but found array")
-        #expect(shape.mismatch(in: users)?.hasPrefix("$.users[3].name:") == true)
+        expect(shape.mismatch(in: users), equals: "$.users[3].name: expected String but found null")
+        expect(shape.mismatch(in: []), equals: "$: expected object but found array")
+        expect(shape.mismatch(in: users)?.hasPrefix("$.users[3].name:"), equals: true)
         let twice: JSONShape = ["b": .string, "a": .string]
-        #expect(twice.mismatch(in: [String: Any]()) == "$.a: expected String but found nothing")
+        expect(twice.mismatch(in: [String: Any]()), equals: "$.a: expected String but found nothing")
     }
 
     @Test("RSP-3: keys that are no names are quoted, and control characters are escaped")
@@ -76,7 +76,7 @@ struct JSONShapeTests {
             ("it's\n\u{1B}[1m", #"$['it\'s\n\u{1B}[1m']"#), ("\u{202E}x", #"$['\u{202E}x']"#),
             (String(repeating: "k", count: 100), "$['\(String(repeating: "k", count: 40))…']"),
         ] {
-            #expect(JSONShape.object([key: .string]).mismatch(in: [key: 1])?.hasPrefix(path + ":") == true)
+            expect(JSONShape.object([key: .string]).mismatch(in: [key: 1])?.hasPrefix(path + ":"), equals: true)
         }
     }
 
@@ -85,21 +85,21 @@ struct JSONShapeTests {
         let shape = JSONShape.oneOf([
             ["type": "circle", "radius": .number], ["type": "square", "side": .number], .array(of: .number),
         ])
-        #expect(shape.mismatch(in: ["type": "circle", "radius": 1] as [String: Any]) == nil)
-        #expect(shape.mismatch(in: [1, 2]) == nil)
-        #expect(shape.mismatch(in: [1, "x"] as [Any]) == "$[1]: expected number but found String")
-        #expect(shape.mismatch(in: 7) == "$: expected object or array but found Int")
-        #expect(JSONShape.oneOf([]).mismatch(in: 7) == "$: expected nothing but found Int")
-        #expect(JSONShape.oneOf(["on", .null]).mismatch(in: "off")?.hasSuffix(#"found "off""#) == true)
+        expect(shape.mismatch(in: ["type": "circle", "radius": 1] as [String: Any]) == nil)
+        expect(shape.mismatch(in: [1, 2]) == nil)
+        expect(shape.mismatch(in: [1, "x"] as [Any]), equals: "$[1]: expected number but found String")
+        expect(shape.mismatch(in: 7), equals: "$: expected object or array but found Int")
+        expect(JSONShape.oneOf([]).mismatch(in: 7), equals: "$: expected nothing but found Int")
+        expect(JSONShape.oneOf(["on", .null]).mismatch(in: "off")?.hasSuffix(#"found "off""#), equals: true)
     }
 
     @Test("RSP-3: shapes are values, equal when they are written alike")
     func values() {
         let same: JSONShape = ["b": .string.orNull, "a": .integer.optional]
-        #expect(same == ["a": .integer.optional, "b": .oneOf([.string, .null])])
-        #expect(same != ["a": .integer, "b": .string.orNull])
-        #expect(Set([same, .string, "a", .oneOf(["a"])]).count == 4)
-        #expect((["a": .integer, "a": .string] as JSONShape) == ["a": .string])
+        expect(same, equals: ["a": .integer.optional, "b": .oneOf([.string, .null])])
+        expect(same != ["a": .integer, "b": .string.orNull])
+        expect(Set([same, .string, "a", .oneOf(["a"])]).count, equals: 4)
+        expect((["a": .integer, "a": .string] as JSONShape), equals: ["a": .string])
     }
 
     @Test("RSP-3: a deep shape checks deep JSON, and hostile nesting is an error")
@@ -108,7 +108,7 @@ struct JSONShapeTests {
         for _ in 0..<500 { shape = .array(of: shape) }
         let text = String(repeating: "[", count: 500) + "1" + String(repeating: "]", count: 500)
         let place = "$" + String(repeating: "[0]", count: 500)
-        #expect(shape.mismatch(in: try json(text)) == place + ": expected String but found Int")
+        expect(shape.mismatch(in: try json(text)), equals: place + ": expected String but found Int")
         let bomb = Data(String(repeating: "[", count: 100_000).utf8)
         #expect(throws: NetworkError.self) { try NetworkResponse(body: bomb).json(shape) }
     }
@@ -126,7 +126,11 @@ struct JSONShapeTests {
             _ = try answer.json(sample.shape)
             let (broken, path) = sample.broken(&generator)
             let mismatch = sample.shape.mismatch(in: broken)
-            #expect(mismatch?.hasPrefix("$" + path + ":") == true, "seed \(seed): \(sample.value) broken as \(broken)")
+            expect(
+                mismatch?.hasPrefix("$" + path + ":"),
+                equals: true,
+                "seed \(seed): \(sample.value) broken as \(broken)"
+            )
         }
     }
 }

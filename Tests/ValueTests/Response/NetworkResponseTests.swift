@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("NetworkResponse")
 struct NetworkResponseTests {
@@ -22,13 +23,13 @@ struct NetworkResponseTests {
     @Test("RSP-7: an answer has sensible defaults and keeps what it is given")
     func defaults() {
         let response = NetworkResponse()
-        #expect(response.statusCode == 200)
-        #expect(response.headers.isEmpty)
-        #expect(response.body.isEmpty)
-        #expect(response.source == .network)
-        #expect(response.url == nil)
+        expect(response.statusCode, equals: 200)
+        expect(response.headers.isEmpty)
+        expect(response.body.isEmpty)
+        expect(response.source, equals: .network)
+        expect(response.url == nil)
         let sources: Set<NetworkResponse.Source> = [.network, .cache, .revalidated, .joined]
-        #expect(sources.count == 4)
+        expect(sources.count, equals: 4)
     }
 
     @Test("RSP-7: an answer is a value: changes of a copy, or of the bytes it was made from, do not reach it")
@@ -42,27 +43,27 @@ struct NetworkResponseTests {
         copy.source = .cache
         copy.trailers = ["B": "1"]
         copy.decoder = .propertyList
-        #expect(try response.json() as? [Int] == [1])
-        #expect(response.headers == ["A": "1"])
-        #expect(response.source == .network)
-        #expect(response.trailers.isEmpty)
-        #expect(try response.decode([Int].self) == [1])
+        try expect(response.json() as? [Int], equals: [1])
+        expect(response.headers, equals: ["A": "1"])
+        expect(response.source, equals: .network)
+        expect(response.trailers.isEmpty)
+        try expect(response.decode([Int].self), equals: [1])
         // Each call parses the body again, so results share no state.
         let first = try #require(try response.json() as? [Int])
-        #expect(first + [2] == [1, 2])
-        #expect(try response.json() as? [Int] == [1])
+        expect(first + [2], equals: [1, 2])
+        try expect(response.json() as? [Int], equals: [1])
     }
 
     @Test("RSP-2: JSON of every kind, bare values and byte order marks included")
     func json() throws {
-        #expect((try response(#"{"a":[1]}"#).json() as? [String: [Int]]) == ["a": [1]])
-        #expect(try response("[1,2]").json() as? [Int] == [1, 2])
-        #expect(try response("\"é\"").json() as? String == "é")
-        #expect(try response("7").json() as? Int == 7)
-        #expect(try response("null").json() is NSNull)
-        #expect(try response("\u{FEFF}{}").json() as? [String: Int] == [:])
+        expect((try response(#"{"a":[1]}"#).json() as? [String: [Int]]), equals: ["a": [1]])
+        try expect(response("[1,2]").json() as? [Int], equals: [1, 2])
+        try expect(response("\"é\"").json() as? String, equals: "é")
+        try expect(response("7").json() as? Int, equals: 7)
+        try expect(response("null").json() is NSNull)
+        try expect(response("\u{FEFF}{}").json() as? [String: Int], equals: [:])
         let slice = (Data("junk".utf8) + Data("[3]".utf8)).dropFirst(4)
-        #expect(try NetworkResponse(body: slice).json() as? [Int] == [3])
+        try expect(NetworkResponse(body: slice).json() as? [Int], equals: [3])
     }
 
     @Test(
@@ -71,11 +72,11 @@ struct NetworkResponseTests {
     )
     func badJSON(_ body: String) {
         let error = #expect(throws: NetworkError.self) { try response(body, status: 503).json() }
-        #expect(error?.code == .cannotParseResponse)
-        #expect(error?.statusCode == 503)
-        #expect(error?.headers["x-id"] == "7")
-        #expect(error?.responseBody == Data(body.utf8.prefix(NetworkError.responseBodyLimit)))
-        #expect(error?.message?.contains(body.isEmpty ? "empty" : "no JSON") == true)
+        expect(error?.code, equals: .cannotParseResponse)
+        expect(error?.statusCode, equals: 503)
+        expect(error?.headers["x-id"], equals: "7")
+        expect(error?.responseBody, equals: Data(body.utf8.prefix(NetworkError.responseBodyLimit)))
+        expect(error?.message?.contains(body.isEmpty ? "empty" : "no JSON"), equals: true)
     }
 
     @Test("RSP-2: the error of a body that is no JSON names its media type")
@@ -87,22 +88,22 @@ struct NetworkResponseTests {
         ] as [(String?, String)] {
             let page = response("<html>", type: type)
             let decoded = #expect(throws: NetworkError.self) { try page.decode(Answer.self) }
-            #expect(decoded?.message?.hasPrefix(words) == true)
+            expect(decoded?.message?.hasPrefix(words), equals: true)
             let read = #expect(throws: NetworkError.self) { try page.json() }
-            #expect(read?.message?.hasPrefix(words) == true)
-            #expect(read?.message == decoded?.message)
+            expect(read?.message?.hasPrefix(words), equals: true)
+            expect(read?.message, equals: decoded?.message)
         }
     }
 
     @Test("RSP-2: a Decodable is decoded, also with a custom JSONDecoder")
     func decode() throws {
         let users = [Answer.User(name: "a", age: 1)]
-        #expect(try response(#"{"users":[{"name":"a","age":1}]}"#).decode(Answer.self) == Answer(users: users))
-        #expect(try response("5").decode(Int.self) == 5)
+        try expect(response(#"{"users":[{"name":"a","age":1}]}"#).decode(Answer.self), equals: Answer(users: users))
+        try expect(response("5").decode(Int.self), equals: 5)
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .iso8601
         let date = try response(#"["1970-01-01T00:00:01Z"]"#).decode([Date].self, using: decoder)
-        #expect(date == [Date(timeIntervalSince1970: 1)])
+        expect(date, equals: [Date(timeIntervalSince1970: 1)])
     }
 
     @Test(
@@ -119,25 +120,29 @@ struct NetworkResponseTests {
     )
     func decodingErrors(_ body: String, _ message: String) throws {
         let error = #expect(throws: NetworkError.self) { try response(body, status: 201).decode(Answer.self) }
-        #expect(error?.code == .cannotParseResponse)
-        #expect(error?.message?.contains(message) == true, "\(error?.message ?? "nil")")
-        #expect(error?.message?.hasSuffix(".") == false)
-        #expect(error?.statusCode == 201)
-        #expect(error?.responseBody == Data(body.utf8))
-        #expect(body.isEmpty || error?.underlying is DecodingError)
+        expect(error?.code, equals: .cannotParseResponse)
+        expect(error?.message?.contains(message), equals: true, "\(error?.message ?? "nil")")
+        expect(error?.message?.hasSuffix("."), equals: false)
+        expect(error?.statusCode, equals: 201)
+        expect(error?.responseBody, equals: Data(body.utf8))
+        expect(body.isEmpty || error?.underlying is DecodingError)
     }
 
     @Test("RSP-2: the error that an initializer throws is kept")
     func customDecodingErrors() {
         enum Colour: String, Decodable { case red }
         let unknown = #expect(throws: NetworkError.self) { try response(#"["red","blue"]"#).decode([Colour].self) }
-        #expect(unknown?.message?.hasPrefix("[1]: Cannot initialize Colour") == true, "\(unknown?.message ?? "nil")")
+        expect(
+            unknown?.message?.hasPrefix("[1]: Cannot initialize Colour"),
+            equals: true,
+            "\(unknown?.message ?? "nil")"
+        )
         struct Picky: Decodable {
             init(from decoder: any Decoder) throws { throw ResponseMapperError.missing(key: "colour") }
         }
         let error = #expect(throws: NetworkError.self) { try response("{}").decode(Picky.self) }
-        #expect(error?.message == #"no value for key "colour""#)
-        #expect(error?.underlying as? ResponseMapperError == .missing(key: "colour"))
+        expect(error?.message, equals: #"no value for key "colour""#)
+        expect(error?.underlying as? ResponseMapperError, equals: .missing(key: "colour"))
     }
 
     @Test(
@@ -169,9 +174,9 @@ struct NetworkResponseTests {
     func text(_ type: String?, _ bytes: [UInt8], _ expected: String) throws {
         var headers = HTTPHeaders()
         headers["Content-Type"] = type
-        #expect(try NetworkResponse(headers: headers, body: Data(bytes)).text() == expected)
+        try expect(NetworkResponse(headers: headers, body: Data(bytes)).text(), equals: expected)
         let slice = Data([0x7A] + bytes).dropFirst()
-        #expect(try NetworkResponse(headers: headers, body: slice).text() == expected)
+        try expect(NetworkResponse(headers: headers, body: slice).text(), equals: expected)
     }
 
     @Test(
@@ -188,18 +193,18 @@ struct NetworkResponseTests {
     func badText(_ charset: String, _ bytes: [UInt8]) {
         let response = NetworkResponse(headers: ["Content-Type": "text/plain; charset=\(charset)"], body: Data(bytes))
         let error = #expect(throws: NetworkError.self) { try response.text() }
-        #expect(error?.code == .cannotParseResponse)
-        #expect(error?.message?.contains(charset.prefix(40)) == true)
+        expect(error?.code, equals: .cannotParseResponse)
+        expect(error?.message?.contains(charset.prefix(40)), equals: true)
     }
 
     @Test("RSP-2: a long text in a charset of the system is complete, with a last character that iconv holds back")
     func longText() throws {
         let bytes = Data("a".utf8) + Data((0..<400_000).map { $0.isMultiple(of: 2) ? 0xC4 : 0xE3 })
         let response = NetworkResponse(headers: ["Content-Type": "text/plain; charset=gbk"], body: bytes)
-        #expect(try response.text() == "a" + String(repeating: "你", count: 200_000))
+        try expect(response.text(), equals: "a" + String(repeating: "你", count: 200_000))
         #if os(Linux)
         let type: HTTPHeaders = ["Content-Type": "text/plain; charset=big5-hkscs"]
-        #expect(try NetworkResponse(headers: type, body: Data([0x88, 0x66])).text() == "\u{CA}")
+        try expect(NetworkResponse(headers: type, body: Data([0x88, 0x66])).text(), equals: "\u{CA}")
         #endif
     }
 
@@ -208,16 +213,16 @@ struct NetworkResponseTests {
         let answer = response("{}", status: 200)
         let element = ResponseMapperError.element(index: 3, underlying: ResponseMapperError.missing(key: "id"))
         let mapped = answer.mappingError(element)
-        #expect(mapped.code == .cannotParseResponse)
-        #expect(mapped.message == #"element 3: no value for key "id""#)
-        #expect(mapped.statusCode == 200)
-        #expect(mapped.underlying as? ResponseMapperError == element)
+        expect(mapped.code, equals: .cannotParseResponse)
+        expect(mapped.message, equals: #"element 3: no value for key "id""#)
+        expect(mapped.statusCode, equals: 200)
+        expect(mapped.underlying as? ResponseMapperError, equals: element)
         let own = answer.mappingError(NetworkError(code: .refused, message: "m"))
-        #expect(own.code == .refused)
-        #expect(own.statusCode == 200)
-        #expect(own.responseBody == Data("{}".utf8))
-        #expect(answer.mappingError(NetworkError(code: .refused, statusCode: 500)).responseBody == nil)
+        expect(own.code, equals: .refused)
+        expect(own.statusCode, equals: 200)
+        expect(own.responseBody, equals: Data("{}".utf8))
+        expect(answer.mappingError(NetworkError(code: .refused, statusCode: 500)).responseBody == nil)
         struct Other: LocalizedError { var errorDescription: String? { "Too odd." } }
-        #expect(answer.mappingError(Other()).message == "Too odd")
+        expect(answer.mappingError(Other()).message, equals: "Too odd")
     }
 }

@@ -68,10 +68,10 @@ struct PropertyListTests {
             )
             for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
                 let answer = response(try encoded(item, format))
-                #expect(try answer.decode(Item.self, with: .propertyList) == item, "seed \(seed)")
+                try expect(answer.decode(Item.self, with: .propertyList), equals: item, "seed \(seed)")
                 let object = try #require(try answer.propertyList() as? [String: Any], "seed \(seed)")
-                #expect(object["name"] as? String == item.name, "seed \(seed)")
-                #expect(object["made"] as? Date == item.made, "seed \(seed)")
+                expect(object["name"] as? String, equals: item.name, "seed \(seed)")
+                expect(object["made"] as? Date, equals: item.made, "seed \(seed)")
             }
         }
     }
@@ -84,9 +84,9 @@ struct PropertyListTests {
             let wrong = #expect(throws: NetworkError.self) {
                 try answer.decode([String: [User]].self, with: .propertyList)
             }
-            #expect(wrong?.message == "users[0].age: expected String but found Int")
-            #expect(wrong?.code == .cannotParseResponse)
-            #expect(wrong?.underlying is DecodingError)
+            expect(wrong?.message, equals: "users[0].age: expected String but found Int")
+            expect(wrong?.code, equals: .cannotParseResponse)
+            expect(wrong?.underlying is DecodingError)
         }
     }
 
@@ -101,9 +101,9 @@ struct PropertyListTests {
     func broken(_ body: String) {
         let answer = response(Data(body.utf8))
         let error = #expect(throws: NetworkError.self) { try answer.propertyList() }
-        #expect(error?.code == .cannotParseResponse)
-        #expect(error?.message?.contains("property list") == true, "\(error?.message ?? "nil")")
-        #expect(error?.message?.hasSuffix(".") == false)
+        expect(error?.code, equals: .cannotParseResponse)
+        expect(error?.message?.contains("property list"), equals: true, "\(error?.message ?? "nil")")
+        expect(error?.message?.hasSuffix("."), equals: false)
         #expect(throws: NetworkError.self) { try answer.decode([Int].self, with: .propertyList) }
     }
 
@@ -128,14 +128,14 @@ struct PropertyListTests {
                 as [(NetworkResponse) throws -> Any]
             {
                 let error = #expect(throws: NetworkError.self) { try read(response(body)) }
-                #expect(error?.message?.hasPrefix("the body is no property list") == true)
+                expect(error?.message?.hasPrefix("the body is no property list"), equals: true)
             }
         }
         // Shared objects and the greatest depth that Foundation reads are valid.
         let shared = binary([[0xA3] + (0..<3).flatMap { _ in bigEndian(1, 4) }, [0x51, 0x61]])
-        #expect(try response(shared).propertyList() as? [String] == ["a", "a", "a"])
+        try expect(response(shared).propertyList() as? [String], equals: ["a", "a", "a"])
         let row = binary((0..<500).map { [0xA1] + bigEndian($0 + 1, 4) } + [[0x08]])
-        #expect(try response(row).propertyList() is [Any])
+        try expect(response(row).propertyList() is [Any])
         _ = try response(row).decode(Deep.self, with: .propertyList)
     }
 
@@ -165,13 +165,13 @@ struct PropertyListTests {
                 let list = Result { () throws(NetworkError) in try answer.propertyList() }
                 switch list {
                 case .success(let list):
-                    #expect(PropertyListSerialization.propertyList(list, isValidFor: .binary))
+                    expect(PropertyListSerialization.propertyList(list, isValidFor: .binary))
                 case .failure(let error):
-                    #expect(error.code == .cannotParseResponse && error.message?.hasPrefix("the body is") == true)
+                    expect(error.code == .cannotParseResponse && error.message?.hasPrefix("the body is") == true)
                 }
                 // What decodes is in the list.
                 if let item = try? answer.decode(Item.self, with: .propertyList) {
-                    #expect(try (list.get() as? [String: Any])?["name"] as? String == item.name)
+                    try expect((list.get() as? [String: Any])?["name"] as? String, equals: item.name)
                 }
                 _ = try? answer.decode(Deep.self, with: .propertyList)
             }
@@ -184,20 +184,20 @@ struct PropertyListTests {
 
     @Test("RSP-2: values of every kind, integers up to both ends, in XML and in binary")
     func values() throws {
-        #expect(try value("<integer>42</integer>") as? Int == 42)
-        #expect(try value("<integer>-9223372036854775808</integer>") as? Int64 == .min)
-        #expect(try value("<integer>18446744073709551615</integer>") as? UInt64 == .max)
-        #expect(try value("<real>-1.5e3</real>") as? Double == -1_500)
-        #expect(try value("<date>2001-01-01T00:00:05Z</date>") as? Date == Date(timeIntervalSinceReferenceDate: 5))
-        #expect(try value("<data> AQ \n I= </data>") as? Data == Data([1, 2]))
-        #expect(try value("<string> <![CDATA[<]]>&amp; </string>") as? String == " <& ")
-        #expect(try value("<array>\n<true/><false/></array>") as? [Bool] == [true, false])
-        #expect(try value("<dict/>") as? [String: Int] == [:])
+        try expect(value("<integer>42</integer>") as? Int, equals: 42)
+        try expect(value("<integer>-9223372036854775808</integer>") as? Int64, equals: .min)
+        try expect(value("<integer>18446744073709551615</integer>") as? UInt64, equals: .max)
+        try expect(value("<real>-1.5e3</real>") as? Double, equals: -1_500)
+        try expect(value("<date>2001-01-01T00:00:05Z</date>") as? Date, equals: Date(timeIntervalSinceReferenceDate: 5))
+        try expect(value("<data> AQ \n I= </data>") as? Data, equals: Data([1, 2]))
+        try expect(value("<string> <![CDATA[<]]>&amp; </string>") as? String, equals: " <& ")
+        try expect(value("<array>\n<true/><false/></array>") as? [Bool], equals: [true, false])
+        try expect(value("<dict/>") as? [String: Int], equals: [:])
         struct Ends: Codable, Equatable { var ends: [Int64], top: UInt64 }
         let ends = Ends(ends: [.min, -1, 0, 255, 256, 65_536, .max], top: .max)
         for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
             let answer = response(try encoded(ends, format))
-            #expect(try answer.decode(Ends.self, with: .propertyList) == ends)
+            try expect(answer.decode(Ends.self, with: .propertyList), equals: ends)
         }
     }
 
@@ -211,7 +211,7 @@ struct PropertyListTests {
     )
     func wrong(_ xml: String) {
         let error = #expect(throws: NetworkError.self) { try value(xml) }
-        #expect(error?.message?.hasPrefix("the body is no property list") == true, "\(error?.message ?? "nil")")
+        expect(error?.message?.hasPrefix("the body is no property list"), equals: true, "\(error?.message ?? "nil")")
     }
 
     @Test("RSP-2: a binary list with a key that is no text, or with kinds that property lists do not have, is an error")
@@ -221,7 +221,7 @@ struct PropertyListTests {
             [[0x00]], [[0xA1, 0, 0, 0, 1], [0x00]], [[0x5F, 0x12, 0, 0, 0, 9, 0x61]], [[0xF0]],
         ] as [[[UInt8]]] {
             let error = #expect(throws: NetworkError.self) { try response(binary(objects)).propertyList() }
-            #expect(error?.message?.contains("property list") == true, "\(objects): \(error?.message ?? "nil")")
+            expect(error?.message?.contains("property list"), equals: true, "\(objects): \(error?.message ?? "nil")")
         }
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("ResponseDecoder")
 struct ResponseDecoderTests {
@@ -26,7 +27,7 @@ struct ResponseDecoderTests {
             .json(keys: .convertFromSnakeCase), .json(dates: .rfc3339, keys: .convertFromSnakeCase),
         ] {
             answer.decoder = decoder
-            #expect(try answer.decode(Event.self) == Event(madeAt: Date(timeIntervalSince1970: 1)))
+            try expect(answer.decode(Event.self), equals: Event(madeAt: Date(timeIntervalSince1970: 1)))
         }
         answer.decoder = ResponseDecoder.json {
             let decoder = JSONDecoder()
@@ -34,7 +35,7 @@ struct ResponseDecoderTests {
             decoder.keyDecodingStrategy = .convertFromSnakeCase
             return decoder
         }
-        #expect(try answer.decode(Event.self) == Event(madeAt: Date(timeIntervalSince1970: 1)))
+        try expect(answer.decode(Event.self), equals: Event(madeAt: Date(timeIntervalSince1970: 1)))
     }
 
     @Test(
@@ -46,11 +47,11 @@ struct ResponseDecoderTests {
     )
     func snakeCase(_ body: String, _ hint: String) throws {
         let error = #expect(throws: NetworkError.self) { try response("[\(body)]").decode([Event].self) }
-        #expect(error?.message == #"[0]: no value for key "madeAt""# + hint)
+        expect(error?.message, equals: #"[0]: no value for key "madeAt""# + hint)
         let plist = try PropertyListEncoder().encode(["made_at": 1])
         let other = NetworkResponse(body: plist)
         let unfit = #expect(throws: NetworkError.self) { try other.decode(Event.self, with: .propertyList) }
-        #expect(unfit?.message == #"no value for key "madeAt""#)
+        expect(unfit?.message, equals: #"no value for key "madeAt""#)
     }
 
     private struct GetSession: APIRequest {
@@ -69,9 +70,9 @@ struct ResponseDecoderTests {
             try await NetworkQueue().perform(GetSession(), service: service)
         }
         let text = try #require(error?.errorDescription)
-        #expect(text.contains("accessToken") && text.contains(#""access_token", which keys: .convertFromSnakeCase"#))
-        #expect(text.contains("GET https://api.example.com/v1/session)"), "\(text)")
-        #expect(!text.contains("s3cret"))
+        expect(text.contains("accessToken") && text.contains(#""access_token", which keys: .convertFromSnakeCase"#))
+        expect(text.contains("GET https://api.example.com/v1/session)"), "\(text)")
+        expect(!text.contains("s3cret"))
     }
 
     @Test(
@@ -84,11 +85,11 @@ struct ResponseDecoderTests {
     func dates(_ text: String, _ seconds: Double) throws {
         let decoder = ResponseDecoder.json(dates: .rfc3339)
         let date = try response(#"["\#(text)"]"#).decode([Date].self, with: decoder)
-        #expect(abs(date[0].timeIntervalSince1970 - seconds) < 0.001)
+        expect(abs(date[0].timeIntervalSince1970 - seconds) < 0.001)
         let error = #expect(throws: NetworkError.self) {
             try response(#"["2024-13-01"]"#).decode([Date].self, with: decoder)
         }
-        #expect(error?.message == #"[0]: "2024-13-01" is no date of RFC 3339"#)
+        expect(error?.message, equals: #"[0]: "2024-13-01" is no date of RFC 3339"#)
     }
 
     @Test("RSP-2: the error of a custom decoder becomes a NetworkError that names the place")
@@ -98,17 +99,17 @@ struct ResponseDecoderTests {
         }
         let circular = ResponseDecoder { type, response in try response.decode(type) }
         let error = #expect(throws: NetworkError.self) { try response("a\nb").decode(Int.self, with: lines) }
-        #expect(error?.code == .cannotParseResponse)
-        #expect(error?.message == "no lines at all")
-        #expect(error?.responseBody == Data("a\nb".utf8))
+        expect(error?.code, equals: .cannotParseResponse)
+        expect(error?.message, equals: "no lines at all")
+        expect(error?.responseBody, equals: Data("a\nb".utf8))
         var answer = response("7")
         answer.decoder = circular
-        #expect(try answer.decode(Int.self) == 7)
-        #expect(try answer.decode(Int?.self) == 7)
+        try expect(answer.decode(Int.self), equals: 7)
+        try expect(answer.decode(Int?.self), equals: 7)
         let wrong = #expect(throws: NetworkError.self) {
             try answer.decode(Int.self, with: ResponseDecoder { _, _ in "7" })
         }
-        #expect(wrong?.message == "the decoder made a String instead of a Int")
+        expect(wrong?.message, equals: "the decoder made a String instead of a Int")
     }
 
     @Test("RSP-2: the first of several readers that fits the answer")
@@ -120,19 +121,19 @@ struct ResponseDecoderTests {
                 { .text(try $0.text()) },
             ])
         }
-        #expect(try read("7") == .number(7))
-        #expect(try read(#"["a"]"#) == .names(["a"]))
-        #expect(try read("hello") == .text("hello"))
+        try expect(read("7"), equals: .number(7))
+        try expect(read(#"["a"]"#), equals: .names(["a"]))
+        try expect(read("hello"), equals: .text("hello"))
         let error = #expect(throws: NetworkError.self) {
             try response("hello").decodeFirst([{ try $0.decode(Int.self) }, { try $0.decode([Int].self)[0] }])
         }
         let reason = #"the body is no JSON: expected a value, found "h" at line 1, column 1"#
-        #expect(error?.message == "nothing fits: \(reason); \(reason)")
-        #expect((error?.underlying as? NetworkError)?.code == .cannotParseResponse)
+        expect(error?.message, equals: "nothing fits: \(reason); \(reason)")
+        expect((error?.underlying as? NetworkError)?.code, equals: .cannotParseResponse)
         let none = #expect(throws: NetworkError.self) {
             try response("").decodeFirst([(NetworkResponse) throws -> Int]())
         }
-        #expect(none?.code == .cannotParseResponse)
+        expect(none?.code, equals: .cannotParseResponse)
         // A host can have the same decoder for JSON and property lists.
         let either = ResponseDecoder { type, response in
             try response.decodeFirst([{ try $0.decode(type) }, { try $0.decode(type, with: .propertyList) }])
@@ -141,7 +142,7 @@ struct ResponseDecoderTests {
         for body in [Data(#"{"madeAt":5}"#.utf8), try PropertyListEncoder().encode(event)] {
             var answer = NetworkResponse(body: body)
             answer.decoder = either
-            #expect(try answer.decode(Event.self) == event)
+            try expect(answer.decode(Event.self), equals: event)
         }
     }
 
@@ -154,25 +155,28 @@ struct ResponseDecoderTests {
         struct Page: Decodable { var users: LenientArray<User> }
         var answer = response(#"[{"id":1,"at":0},{"id":"2","at":0},null,{"id":4,"at":0},[],{"at":0}]"#)
         let users = try answer.decode(LenientArray<User>.self)
-        #expect(users.items.map(\.id) == [1, 4])
-        #expect(users.failures.map(\.index) == [1, 2, 4, 5])
+        expect(users.items.map(\.id), equals: [1, 4])
+        expect(users.failures.map(\.index), equals: [1, 2, 4, 5])
         let messages = users.failures.map { ($0.error as? NetworkError)?.message }
-        #expect(messages[0]?.hasPrefix("[1].id: expected Int") == true)
-        #expect(messages[1]?.hasPrefix("[2]: expected object") == true)
-        #expect(messages[3] == #"[5]: no value for key "id""#)
+        expect(messages[0]?.hasPrefix("[1].id: expected Int"), equals: true)
+        expect(messages[1]?.hasPrefix("[2]: expected object"), equals: true)
+        expect(messages[3], equals: #"[5]: no value for key "id""#)
         answer = response(#"[{"id":1,"at":"1970-01-01T00:00:01Z"},{}]"#)
         answer.decoder = ResponseDecoder.json(dates: .rfc3339)
-        #expect(try answer.decode(LenientArray<User>.self).items == [User(id: 1, at: Date(timeIntervalSince1970: 1))])
-        #expect(try answer.decode(LenientArray<Date>.self).items.isEmpty)
+        try expect(
+            answer.decode(LenientArray<User>.self).items,
+            equals: [User(id: 1, at: Date(timeIntervalSince1970: 1))]
+        )
+        try expect(answer.decode(LenientArray<Date>.self).items.isEmpty)
         let page = try response(#"{"users":[{"id":1,"at":0},{}]}"#).decode(Page.self)
-        #expect(page.users.items.count == 1)
-        #expect(page.users.failures.map(\.index) == [1])
+        expect(page.users.items.count, equals: 1)
+        expect(page.users.failures.map(\.index), equals: [1])
         let missing = page.users.failures[0].error as? NetworkError
-        #expect(missing?.code == .cannotParseResponse)
-        #expect(missing?.message == #"users[1]: no value for key "id""#)
-        #expect(missing?.underlying is DecodingError)
+        expect(missing?.code, equals: .cannotParseResponse)
+        expect(missing?.message, equals: #"users[1]: no value for key "id""#)
+        expect(missing?.underlying is DecodingError)
         #expect(throws: NetworkError.self) { try response("{}").decode(LenientArray<Int>.self) }
-        #expect(try response("[]").decode(LenientArray<Int>.self).failures.isEmpty)
+        try expect(response("[]").decode(LenientArray<Int>.self).failures.isEmpty)
     }
 
     @Test("RSP-4: dates in a lenient array are read with the decoder's strategy")
@@ -180,8 +184,8 @@ struct ResponseDecoderTests {
         var answer = response(#"["1970-01-01T00:00:01Z","yesterday",7]"#)
         answer.decoder = ResponseDecoder.json(dates: .rfc3339)
         let dates = try answer.decode(LenientArray<Date>.self)
-        #expect(dates.items == [Date(timeIntervalSince1970: 1)])
-        #expect(dates.failures.map(\.index) == [1, 2])
+        expect(dates.items, equals: [Date(timeIntervalSince1970: 1)])
+        expect(dates.failures.map(\.index), equals: [1, 2])
     }
 
     @Test("RSP-2: hostile JSON is one error")
@@ -213,19 +217,19 @@ struct ResponseDecoderTests {
                 for day in [1, length] {
                     let text = "\(year)-\(index < 9 ? "0" : "")\(index + 1)-\(day < 10 ? "0" : "")\(day)T00:00:00Z"
                     let date = Date(rfc3339Text: text)
-                    #expect(date?.timeIntervalSince1970 == Double((expected + day - 1) * 86_400), "\(text)")
+                    expect(date?.timeIntervalSince1970, equals: Double((expected + day - 1) * 86_400), "\(text)")
                 }
                 expected += length
             }
         }
-        #expect(Date(rfc3339Text: "2000-01-01T00:00:00Z")?.timeIntervalSince1970 == 946_684_800)
-        #expect(Date(rfc3339Text: "0000-01-01T00:00:00Z")?.timeIntervalSince1970 == -62_167_219_200)
-        #expect(Date(rfc3339Text: "9999-12-31t23:59:60z")?.timeIntervalSince1970 == 253_402_300_800)
+        expect(Date(rfc3339Text: "2000-01-01T00:00:00Z")?.timeIntervalSince1970, equals: 946_684_800)
+        expect(Date(rfc3339Text: "0000-01-01T00:00:00Z")?.timeIntervalSince1970, equals: -62_167_219_200)
+        expect(Date(rfc3339Text: "9999-12-31t23:59:60z")?.timeIntervalSince1970, equals: 253_402_300_800)
         for text in [
             "", "2024-02-30T00:00:00Z", "2023-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "2024-00-01T00:00:00Z",
             "2024-01-01T24:00:00Z", "2024-01-01T00:60:00Z", "2024-01-01T00:00:61Z", "2024-01-01T00:00:00",
             "2024-01-01T00:00:00.Z", "2024-01-01T00:00:00+0100", "2024-01-01T00:00:00Z ", "2024-1-1T00:00:00Z",
             "2024-01-01", "+024-01-01T00:00:00Z", "2024-01-01T00:00:00+24:00",
-        ] { #expect(Date(rfc3339Text: text) == nil, "\(text)") }
+        ] { expect(Date(rfc3339Text: text) == nil, "\(text)") }
     }
 }

@@ -34,10 +34,10 @@ struct ResponseMapperTests {
     @Test("RSP-4: an object becomes a struct")
     func object() throws {
         let object = try json(#"{"id":7,"name":"Ada"}"#)
-        #expect(try UserMapper.process(object) == User(id: 7, name: "Ada"))
-        #expect(try OldMapper.process(object) == User(id: 7, name: "Ada"))
-        #expect(try UserMapper.process(["id": 7] as [String: Any]) == User(id: 7, name: nil))
-        #expect(try UserMapper.process(NSDictionary(dictionary: ["id": 7])) == User(id: 7, name: nil))
+        try expect(UserMapper.process(object), equals: User(id: 7, name: "Ada"))
+        try expect(OldMapper.process(object), equals: User(id: 7, name: "Ada"))
+        try expect(UserMapper.process(["id": 7] as [String: Any]), equals: User(id: 7, name: nil))
+        try expect(UserMapper.process(NSDictionary(dictionary: ["id": 7])), equals: User(id: 7, name: nil))
     }
 
     @Test("RSP-4: JSON that is no object is invalid, and a parse without result is a missing attribute")
@@ -58,15 +58,15 @@ struct ResponseMapperTests {
     @Test("RSP-4: an array is mapped in order; a failure names its index")
     func array() throws {
         let users = try json(#"[{"id":1},{"id":2}]"#)
-        #expect(try ArrayResponseMapper.process(users, mapper: UserMapper.process).map(\.id) == [1, 2])
-        #expect(try ArrayResponseMapper.process([Any](), mapper: UserMapper.process).isEmpty)
+        try expect(ArrayResponseMapper.process(users, mapper: UserMapper.process).map(\.id), equals: [1, 2])
+        try expect(ArrayResponseMapper.process([Any](), mapper: UserMapper.process).isEmpty)
         let broken = try json(#"[{"id":1},{"id":2},{"name":"x"},{}]"#)
         let missing = ResponseMapperError.element(index: 2, underlying: ResponseMapperError.missing(key: "id"))
         let error = #expect(throws: ResponseMapperError.self) {
             try ArrayResponseMapper.process(broken, mapper: UserMapper.process)
         }
-        #expect(error == missing)
-        #expect(error?.localizedDescription == #"Element 2: no value for key "id"."#)
+        expect(error, equals: missing)
+        expect(error?.localizedDescription, equals: #"Element 2: no value for key "id"."#)
         for value in [nil, ["a": 1], NSNull(), "x"] as [Any?] {
             #expect(throws: ResponseMapperError.invalid) {
                 try ArrayResponseMapper.process(value, mapper: UserMapper.process)
@@ -81,11 +81,11 @@ struct ResponseMapperTests {
     func lenient() throws {
         let mixed = try json(#"[{"id":1},null,{"id":3},{"id":"4"}]"#)
         let result = try ArrayResponseMapper.processLeniently(mixed, mapper: UserMapper.process)
-        #expect(result.items.map(\.id) == [1, 3])
-        #expect(result.failures.map(\.index) == [1, 3])
-        #expect(result.failures.first?.error as? ResponseMapperError == .invalid)
+        expect(result.items.map(\.id), equals: [1, 3])
+        expect(result.failures.map(\.index), equals: [1, 3])
+        expect(result.failures.first?.error as? ResponseMapperError, equals: .invalid)
         let mismatch = ResponseMapperError.mismatch(key: "id", expected: "Int", found: "String")
-        #expect(result.failures.last?.error as? ResponseMapperError == mismatch)
+        expect(result.failures.last?.error as? ResponseMapperError, equals: mismatch)
     }
 
     @Test("RSP-4: every mapper error is a sentence with key and index")
@@ -104,15 +104,15 @@ struct ResponseMapperTests {
             ),
             (.element(index: 0, underlying: NetworkError(code: .refused, message: "m")), "Element 0: m."),
         ]
-        for (error, sentence) in table { #expect(error.localizedDescription == sentence) }
-        #expect(ResponseMapperError.element(index: 1, underlying: Odd()) == .element(index: 1, underlying: Odd()))
-        #expect(
+        for (error, sentence) in table { expect(error.localizedDescription, equals: sentence) }
+        expect(ResponseMapperError.element(index: 1, underlying: Odd()), equals: .element(index: 1, underlying: Odd()))
+        expect(
             ResponseMapperError.element(index: 1, underlying: Odd())
                 != .element(index: 1, underlying: ResponseMapperError.invalid)
         )
-        #expect(ResponseMapperError.element(index: 1, underlying: Odd()) != .element(index: 2, underlying: Odd()))
-        #expect(ResponseMapperError.missing(key: "a") != .missing(key: "b"))
-        #expect(ResponseMapperError.invalid != .missingAttribute)
+        expect(ResponseMapperError.element(index: 1, underlying: Odd()) != .element(index: 2, underlying: Odd()))
+        expect(ResponseMapperError.missing(key: "a") != .missing(key: "b"))
+        expect(ResponseMapperError.invalid != .missingAttribute)
     }
 }
 
@@ -129,47 +129,47 @@ struct AttributeTests {
     @Test("RSP-4: values are read as the requested type")
     func values() throws {
         let object = try object()
-        #expect(try object.required("t") == true)
-        #expect(try object.required("one", as: Int.self) == 1)
-        #expect(try object.required("one", as: UInt8.self) == 1)
-        #expect(try object.required("one", as: Double.self) == 1)
-        #expect(try object.required("one", as: Decimal.self) == 1)
-        #expect(try object.required("half", as: Double.self) == 0.5)
-        #expect(try object.required("half", as: Float.self) == 0.5)
-        #expect(try object.required("whole", as: Int.self) == 3)
-        #expect(try object.required("big", as: Int64.self) == 9_007_199_254_740_993)
-        #expect(try object.required("huge", as: UInt64.self) == .max)
-        #expect(try object.required("s", as: String.self) == "x")
-        #expect(try object.required("l", as: [Int].self) == [1, 2])
-        #expect(try object.required("mixed", as: [Int?].self) == [1, nil])
-        #expect(try object.required("o", as: [String: [String: String]].self) == ["p": ["q": "deep"]])
-        #expect(try object.required("o.p.q", as: String.self) == "deep")
-        #expect(try object.required("d.ot", as: String.self) == "literal")
-        #expect(try object.required("o", as: [String: Any].self).count == 1)
-        #expect(try object.required("l", as: [Any].self).count == 2)
+        try expect(object.required("t"), equals: true)
+        try expect(object.required("one", as: Int.self), equals: 1)
+        try expect(object.required("one", as: UInt8.self), equals: 1)
+        try expect(object.required("one", as: Double.self), equals: 1)
+        try expect(object.required("one", as: Decimal.self), equals: 1)
+        try expect(object.required("half", as: Double.self), equals: 0.5)
+        try expect(object.required("half", as: Float.self), equals: 0.5)
+        try expect(object.required("whole", as: Int.self), equals: 3)
+        try expect(object.required("big", as: Int64.self), equals: 9_007_199_254_740_993)
+        try expect(object.required("huge", as: UInt64.self), equals: .max)
+        try expect(object.required("s", as: String.self), equals: "x")
+        try expect(object.required("l", as: [Int].self), equals: [1, 2])
+        try expect(object.required("mixed", as: [Int?].self), equals: [1, nil])
+        try expect(object.required("o", as: [String: [String: String]].self), equals: ["p": ["q": "deep"]])
+        try expect(object.required("o.p.q", as: String.self), equals: "deep")
+        try expect(object.required("d.ot", as: String.self), equals: "literal")
+        try expect(object.required("o", as: [String: Any].self).count, equals: 1)
+        try expect(object.required("l", as: [Any].self).count, equals: 2)
     }
 
     @Test("RSP-4: a Bool is no number, a fraction no Int, an Int a Double only if exact; nothing is cut")
     func mismatches() throws {
         let object = try object()
-        func expect<T>(_ key: String, _ type: T.Type, _ found: String) {
+        func refuses<T>(_ key: String, _ type: T.Type, _ found: String) {
             let error = ResponseMapperError.mismatch(key: key, expected: String(describing: type), found: found)
             #expect(throws: error) { try object.required(key, as: type) }
             #expect(throws: error) { try object.optional(key, as: type) }
         }
-        expect("t", Int.self, "Bool")
-        expect("t", Double.self, "Bool")
-        expect("one", Bool.self, "Int")
-        expect("zero", Bool.self, "Int")
-        expect("half", Int.self, "Double")
-        expect("big", Double.self, "Int")
-        expect("huge", Int.self, "Int")
-        expect("s", Int.self, "String")
-        expect("one", String.self, "Int")
-        expect("o", [Int].self, "object")
-        expect("l", String.self, "array")
-        expect("m", [Int].self, "array")
-        expect("o.p", String.self, "object")
+        refuses("t", Int.self, "Bool")
+        refuses("t", Double.self, "Bool")
+        refuses("one", Bool.self, "Int")
+        refuses("zero", Bool.self, "Int")
+        refuses("half", Int.self, "Double")
+        refuses("big", Double.self, "Int")
+        refuses("huge", Int.self, "Int")
+        refuses("s", Int.self, "String")
+        refuses("one", String.self, "Int")
+        refuses("o", [Int].self, "object")
+        refuses("l", String.self, "array")
+        refuses("m", [Int].self, "array")
+        refuses("o.p", String.self, "object")
         #expect(throws: ResponseMapperError.mismatch(key: "n", expected: "Int", found: "null")) {
             try object.required("n", as: Int.self)
         }
@@ -180,21 +180,21 @@ struct AttributeTests {
         let object = try object()
         for key in ["x", "o.x", "o.p.q.r", "s.x", ".", "o.", ""] {
             #expect(throws: ResponseMapperError.missing(key: key)) { try object.required(key, as: String.self) }
-            #expect(try object.optional(key, as: String.self) == nil)
+            try expect(object.optional(key, as: String.self) == nil)
         }
-        #expect(try object.optional("n", as: String.self) == nil)
-        #expect(try object.optional("s", as: String.self) == "x")
+        try expect(object.optional("n", as: String.self) == nil)
+        try expect(object.optional("s", as: String.self), equals: "x")
         let inferred: String? = try object.optional("s")
-        #expect(inferred == "x")
+        expect(inferred, equals: "x")
     }
 
     @Test("RSP-4: objects made by hand read as those made from JSON")
     func handMade() throws {
         let object: [String: Any] = ["a": 1, "b": UInt8(2), "c": Float(0.1), "d": NSNumber(value: true), "e": true]
-        #expect(try object.required("a", as: Double.self) == 1)
-        #expect(try object.required("b", as: Int.self) == 2)
-        #expect(try object.required("c", as: Double.self) == 0.1)
-        #expect(try object.required("d", as: Bool.self))
+        try expect(object.required("a", as: Double.self), equals: 1)
+        try expect(object.required("b", as: Int.self), equals: 2)
+        try expect(object.required("c", as: Double.self), equals: 0.1)
+        try expect(object.required("d", as: Bool.self))
         #expect(throws: ResponseMapperError.self) { try object.required("d", as: Int.self) }
         #expect(throws: ResponseMapperError.self) { try object.required("e", as: Int.self) }
     }
@@ -211,14 +211,14 @@ struct ReformedResultTests {
 
     @Test("RSP-5: several views are derived from one result; one that fails leaves the others alone")
     func views() throws {
-        #expect(try ada.reformed { "\($0.id). \($0.name ?? "")" }.get() == "1. Ada")
-        #expect(try ada.reformed(initial).get() == "A")
+        try expect(ada.reformed { "\($0.id). \($0.name ?? "")" }.get(), equals: "1. Ada")
+        try expect(ada.reformed(initial).get(), equals: "A")
         let unnamed = Result<User, NetworkError>.success(User(id: 2))
-        #expect(try unnamed.reformed { $0.id }.get() == 2)
+        try expect(unnamed.reformed { $0.id }.get(), equals: 2)
         let error = #expect(throws: NetworkError.self) { try unnamed.reformed(initial).get() }
-        #expect(error?.code == .cannotParseResponse)
-        #expect(error?.message == #"no value for key "name""#)
-        #expect(error?.underlying as? ResponseMapperError == .missing(key: "name"))
+        expect(error?.code, equals: .cannotParseResponse)
+        expect(error?.message, equals: #"no value for key "name""#)
+        expect(error?.underlying as? ResponseMapperError, equals: .missing(key: "name"))
     }
 
     @Test("RSP-5: a failure stays as it is, and no view is made")
@@ -227,11 +227,11 @@ struct ReformedResultTests {
         let error = #expect(throws: NetworkError.self) {
             try failed.reformed { _ in Issue.record("called") }.get()
         }
-        #expect(error?.code == .timedOut)
-        #expect(error?.message == "m")
+        expect(error?.code, equals: .timedOut)
+        expect(error?.message, equals: "m")
         let refused = #expect(throws: NetworkError.self) {
             try ada.reformed { _ in throw NetworkError(code: .refused) }.get()
         }
-        #expect(refused?.code == .refused)
+        expect(refused?.code, equals: .refused)
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("ResponseValidation")
 struct ResponseValidationTests {
@@ -9,27 +10,27 @@ struct ResponseValidationTests {
     func statusCodes() {
         let standard = ResponseValidation()
         for (status, accepted) in [(199, false), (200, true), (204, true), (299, true), (300, false), (404, false)] {
-            #expect(standard.accepts(statusCode: status) == accepted, "\(status)")
+            expect(standard.accepts(statusCode: status), equals: accepted, "\(status)")
         }
-        #expect(ResponseValidation(statusCodes: [404]).accepts(statusCode: 404))
-        #expect(!ResponseValidation(statusCodes: [404]).accepts(statusCode: 200))
-        #expect(ResponseValidation(statusCodes: 200...399).accepts(statusCode: 399))
-        #expect(!ResponseValidation(statusCodes: Int.min ... .max).accepts(statusCode: -1))
-        #expect([100, 304, 500, 999].allSatisfy(ResponseValidation.any.accepts(statusCode:)))
+        expect(ResponseValidation(statusCodes: [404]).accepts(statusCode: 404))
+        expect(!ResponseValidation(statusCodes: [404]).accepts(statusCode: 200))
+        expect(ResponseValidation(statusCodes: 200...399).accepts(statusCode: 399))
+        expect(!ResponseValidation(statusCodes: Int.min ... .max).accepts(statusCode: -1))
+        expect([100, 304, 500, 999].allSatisfy(ResponseValidation.any.accepts(statusCode:)))
     }
 
     @Test("RSP-1: a status that is not accepted is an error with the server's message; 401 has its own code")
     func statusErrors() {
         let body = Data(#"{"message":"No such user"}"#.utf8)
         let missing = ResponseValidation().error(for: NetworkResponse(statusCode: 404, headers: ["X": "1"], body: body))
-        #expect(missing?.code == .unacceptableStatus)
-        #expect(missing?.statusCode == 404)
-        #expect(missing?.headers["X"] == "1")
-        #expect(missing?.responseBody == body)
-        #expect(missing?.serverMessage == "No such user")
-        #expect(ResponseValidation().error(for: NetworkResponse(statusCode: 401))?.code == .unauthorized)
-        #expect(ResponseValidation().error(for: NetworkResponse(statusCode: 200)) == nil)
-        #expect(ResponseValidation.any.error(for: NetworkResponse(statusCode: 401)) == nil)
+        expect(missing?.code, equals: .unacceptableStatus)
+        expect(missing?.statusCode, equals: 404)
+        expect(missing?.headers["X"], equals: "1")
+        expect(missing?.responseBody, equals: body)
+        expect(missing?.serverMessage, equals: "No such user")
+        expect(ResponseValidation().error(for: NetworkResponse(statusCode: 401))?.code, equals: .unauthorized)
+        expect(ResponseValidation().error(for: NetworkResponse(statusCode: 200)) == nil)
+        expect(ResponseValidation.any.error(for: NetworkResponse(statusCode: 401)) == nil)
     }
 
     @Test(
@@ -43,30 +44,33 @@ struct ResponseValidationTests {
     )
     func contentTypes(_ accepted: Set<String>?, _ type: String?, _ expected: Bool) {
         let validation = ResponseValidation(contentTypes: accepted)
-        #expect(validation.accepts(contentType: type) == expected)
+        expect(validation.accepts(contentType: type), equals: expected)
         var headers = HTTPHeaders()
         headers["Content-Type"] = type
         let error = validation.error(for: NetworkResponse(headers: headers, body: Data("x".utf8)))
-        #expect(error?.code == (expected ? nil : .cannotParseResponse))
-        #expect(validation.error(for: NetworkResponse(statusCode: 204, headers: headers)) == nil)
+        expect(error?.code, equals: (expected ? nil : .cannotParseResponse))
+        expect(validation.error(for: NetworkResponse(statusCode: 204, headers: headers)) == nil)
     }
 
     @Test("RSP-1: a body beyond the maximum is an error, after the status and before everything else")
     func maximumBodyCount() {
         var validation = ResponseValidation(contentTypes: ["image/png"], maximumBodyCount: 3)
-        #expect(validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.code == .bodyTooLong)
-        #expect(validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.message == "more than 3 bytes of body")
-        #expect(validation.error(for: NetworkResponse(body: Data("abc".utf8)))?.code == .cannotParseResponse)
+        expect(validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.code, equals: .bodyTooLong)
+        expect(
+            validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.message,
+            equals: "more than 3 bytes of body"
+        )
+        expect(validation.error(for: NetworkResponse(body: Data("abc".utf8)))?.code, equals: .cannotParseResponse)
         let refused = NetworkResponse(statusCode: 500, body: Data("abcd".utf8))
-        #expect(validation.error(for: refused)?.code == .unacceptableStatus)
+        expect(validation.error(for: refused)?.code, equals: .unacceptableStatus)
         validation.contentTypes = nil
-        #expect(validation.error(for: NetworkResponse(body: Data("abc".utf8))) == nil)
+        expect(validation.error(for: NetworkResponse(body: Data("abc".utf8))) == nil)
         for none in [0, -1, .min] {
             validation.maximumBodyCount = none
-            #expect(validation.accepts(bodyCount: 0))
-            #expect(!validation.accepts(bodyCount: 1))
+            expect(validation.accepts(bodyCount: 0))
+            expect(!validation.accepts(bodyCount: 1))
         }
-        #expect(ResponseValidation().accepts(bodyCount: .max))
+        expect(ResponseValidation().accepts(bodyCount: .max))
     }
 
     @Test("RSP-3: an answer of another shape is an error that names the place; an allowed empty body is not checked")
@@ -75,13 +79,13 @@ struct ResponseValidationTests {
         func error(_ status: Int, _ body: String) -> NetworkError? {
             validation.error(for: NetworkResponse(statusCode: status, body: Data(body.utf8)))
         }
-        #expect(error(200, #"{"users":[{"name":"a"}]}"#) == nil)
+        expect(error(200, #"{"users":[{"name":"a"}]}"#) == nil)
         let wrong = error(200, #"{"users":[{"name":"a"},{"name":null}]}"#)
-        #expect(wrong?.code == .cannotParseResponse)
-        #expect(wrong?.message == "$.users[1].name: expected String but found null")
-        #expect(error(204, "") == nil)
-        #expect(error(200, "")?.message?.contains("empty") == true)
-        #expect(error(200, "<html>")?.message?.contains("no JSON") == true)
-        #expect(error(404, "<html>")?.code == .unacceptableStatus)
+        expect(wrong?.code, equals: .cannotParseResponse)
+        expect(wrong?.message, equals: "$.users[1].name: expected String but found null")
+        expect(error(204, "") == nil)
+        expect(error(200, "")?.message?.contains("empty"), equals: true)
+        expect(error(200, "<html>")?.message?.contains("no JSON"), equals: true)
+        expect(error(404, "<html>")?.code, equals: .unacceptableStatus)
     }
 }

@@ -17,7 +17,7 @@ struct SafeFileNameTests {
         ]
     )
     func oneVisibleFile(proposed: String, name: String) {
-        #expect(SafeFileName.name(proposed) == name)
+        expect(SafeFileName.name(proposed), equals: name)
     }
 
     @Test(
@@ -28,7 +28,7 @@ struct SafeFileNameTests {
         ]
     )
     func nothing(proposed: String) {
-        #expect(SafeFileName.name(proposed) == nil)
+        expect(SafeFileName.name(proposed) == nil)
     }
 
     @Test(
@@ -40,7 +40,7 @@ struct SafeFileNameTests {
         ]
     )
     func printable(proposed: String, name: String) {
-        #expect(SafeFileName.name(proposed) == name)
+        expect(SafeFileName.name(proposed), equals: name)
     }
 
     @Test("TRF-2: a name has at most 255 bytes, ends with a whole character, and keeps its extension")
@@ -48,20 +48,20 @@ struct SafeFileNameTests {
         let family = "👩‍👩‍👧"
         let long = try #require(SafeFileName.name(String(repeating: family, count: 20) + ".tar.gz"))
         // Each family has 18 bytes, and 248 bytes are available.
-        #expect(long == String(repeating: family, count: 13) + ".tar.gz")
-        #expect(SafeFileName.name(String(repeating: "a", count: 255)) == String(repeating: "a", count: 255))
+        expect(long, equals: String(repeating: family, count: 13) + ".tar.gz")
+        expect(SafeFileName.name(String(repeating: "a", count: 255)), equals: String(repeating: "a", count: 255))
         let cut = try #require(SafeFileName.name(String(repeating: "a", count: 256) + ".txt"))
-        #expect(cut == String(repeating: "a", count: 251) + ".txt")
+        expect(cut, equals: String(repeating: "a", count: 251) + ".txt")
         let noExtension = "a." + String(repeating: "b", count: 300)
-        #expect(SafeFileName.name(noExtension) == String(noExtension.prefix(255)))
+        expect(SafeFileName.name(noExtension), equals: String(noExtension.prefix(255)))
         // A single character with too many accents is cut within the character.
         let accents = try #require(SafeFileName.name("e" + String(repeating: "\u{301}", count: 300) + ".txt"))
-        #expect(accents == "e" + String(repeating: "\u{301}", count: 125) + ".txt")
+        expect(accents, equals: "e" + String(repeating: "\u{301}", count: 125) + ".txt")
         // Removing one flag at a time would take quadratic time.
         let flags = try #require(SafeFileName.name(String(repeating: "🇩🇪", count: 100_000)))
-        #expect(flags == String(repeating: "🇩🇪", count: 31))
+        expect(flags, equals: String(repeating: "🇩🇪", count: 31))
         // The cut would leave a blank at the end.
-        #expect(SafeFileName.name(String(repeating: "a", count: 254) + " b") == String(repeating: "a", count: 254))
+        expect(SafeFileName.name(String(repeating: "a", count: 254) + " b"), equals: String(repeating: "a", count: 254))
     }
 
     @Test(
@@ -76,7 +76,7 @@ struct SafeFileNameTests {
         ]
     )
     func url(address: String, name: String) throws {
-        #expect(SafeFileName.name(for: try #require(URL(string: address))) == name)
+        expect(SafeFileName.name(for: try #require(URL(string: address))), equals: name)
     }
 
     @Test(
@@ -89,15 +89,15 @@ struct SafeFileNameTests {
         ]
     )
     func numbered(name: String, expected: String) {
-        #expect(SafeFileName.numbered(name, 2) == expected)
+        expect(SafeFileName.numbered(name, 2), equals: expected)
     }
 
     @Test("TRF-2: a numbered name has at most 255 bytes too")
     func numberedLength() {
         let name = String(repeating: "é", count: 124) + ".tar.gz"
-        #expect(name.utf8.count == 255)
-        #expect(SafeFileName.numbered(name, 10) == String(repeating: "é", count: 121) + " (10).tar.gz")
-        #expect(SafeFileName.numbered(name, .max).utf8.count <= 255)
+        expect(name.utf8.count, equals: 255)
+        expect(SafeFileName.numbered(name, 10), equals: String(repeating: "é", count: 121) + " (10).tar.gz")
+        expect(SafeFileName.numbered(name, .max).utf8.count <= 255)
     }
 
     @Test("TRF-2: the name of any text has these properties, and is its own safe name")

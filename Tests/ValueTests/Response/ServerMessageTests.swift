@@ -23,7 +23,7 @@ struct ServerMessageTests {
         for type in ["application/json", "application/problem+json", nil] {
             var headers = HTTPHeaders()
             headers["Content-Type"] = type
-            #expect(NetworkResponse(headers: headers, body: Data(body.utf8)).serverMessage == expected)
+            expect(NetworkResponse(headers: headers, body: Data(body.utf8)).serverMessage, equals: expected)
         }
     }
 
@@ -43,13 +43,13 @@ struct ServerMessageTests {
     func plain(_ type: String, _ body: String, _ expected: String?) throws {
         let encoding: String.Encoding = type.contains("latin1") ? .isoLatin1 : .utf8
         let data = try #require(body.data(using: encoding))
-        #expect(NetworkResponse(headers: ["Content-Type": type], body: data).serverMessage == expected)
+        expect(NetworkResponse(headers: ["Content-Type": type], body: data).serverMessage, equals: expected)
     }
 
     @Test("RSP-6: a long message is cut")
     func cut() {
         let body = Data(#"{"error":"\#(String(repeating: "x", count: 5_000))"}"#.utf8)
-        #expect(NetworkResponse(body: body).serverMessage == String(repeating: "x", count: 200) + "…")
+        expect(NetworkResponse(body: body).serverMessage, equals: String(repeating: "x", count: 200) + "…")
     }
 
     @Test(
@@ -61,9 +61,9 @@ struct ServerMessageTests {
     func noText(_ type: String) {
         let bytes = Data("N\u{E3}o".unicodeScalars.map { UInt8($0.value) })
         let response = NetworkResponse(statusCode: 404, headers: ["Content-Type": type], body: bytes)
-        #expect(response.serverMessage == nil)
-        #expect(response.error(.unacceptableStatus).statusCode == 404)
+        expect(response.serverMessage == nil)
+        expect(response.error(.unacceptableStatus).statusCode, equals: 404)
         let error = #expect(throws: NetworkError.self) { try response.text() }
-        #expect(error?.code == .cannotParseResponse && error?.responseBody == bytes && error?.serverMessage == nil)
+        expect(error?.code == .cannotParseResponse && error?.responseBody == bytes && error?.serverMessage == nil)
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("Alarm")
 struct AlarmTests {
@@ -31,14 +32,14 @@ struct AlarmTests {
         set(30)
         set(20)
         set(25)
-        #expect(clock.pendingCount == 1)
+        expect(clock.pendingCount, equals: 1)
         clock.advance(by: 19)
-        #expect(calls.withLock { $0.isEmpty })
+        expect(calls.withLock { $0.isEmpty })
         clock.advance(by: 100)
-        #expect(calls.withLock { $0 } == [20] && clock.pendingCount == 0)
+        expect(calls.withLock { $0 } == [20] && clock.pendingCount == 0)
         set(50)
         clock.advance(by: 0)
-        #expect(calls.withLock { $0 } == [20, 119])
+        expect(calls.withLock { $0 }, equals: [20, 119])
     }
 
     @Test("OPQ-10: never ends what was set")
@@ -46,9 +47,9 @@ struct AlarmTests {
         set(nil)
         set(10)
         set(nil)
-        #expect(clock.pendingCount == 0)
+        expect(clock.pendingCount, equals: 0)
         clock.advance(by: 20)
-        #expect(calls.withLock { $0.isEmpty })
+        expect(calls.withLock { $0.isEmpty })
     }
 
     @Test("OPQ-10, BEY-13: a timer that fires before it is known leaves no time behind, so that the next one is set")
@@ -57,7 +58,7 @@ struct AlarmTests {
         let count = Locked(0)
         for expected in 1...3 {
             alarm.set(clock.now, eager) { count.withLock { $0 += 1 } }
-            #expect(count.withLock { $0 } == expected && clock.pendingCount == 0)
+            expect(count.withLock { $0 } == expected && clock.pendingCount == 0)
         }
     }
 
@@ -71,12 +72,12 @@ struct AlarmTests {
             }
             .start()
             // It gets as far as it can; it must not get to the end.
-            #expect(done.wait(timeout: .now() + 0.2) == .timedOut)
+            expect(done.wait(timeout: .now() + 0.2), equals: .timedOut)
             return nil
         }
         alarm.set(never(), clock) {}
         done.wait()
-        #expect(clock.pendingCount == 1)
+        expect(clock.pendingCount, equals: 1)
     }
 
     @Test("OPQ-10: one that is released has no timer")
@@ -84,8 +85,8 @@ struct AlarmTests {
         do {
             let other = Alarm()
             other.set(10, clock) {}
-            #expect(clock.pendingCount == 1)
+            expect(clock.pendingCount, equals: 1)
         }
-        #expect(clock.pendingCount == 0)
+        expect(clock.pendingCount, equals: 0)
     }
 }

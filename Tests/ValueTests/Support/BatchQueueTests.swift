@@ -1,6 +1,7 @@
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("A queue of batches", .timeLimit(.minutes(10)))
 struct BatchQueueTests {
@@ -12,7 +13,7 @@ struct BatchQueueTests {
         for round in 1...20 {
             for number in (round - 1) * 100..<round * 100 { queue.add(number, work) }
             await withCheckedContinuation { continuation in queue.settle(work) { continuation.resume() } }
-            #expect(received.withLock { $0 } == Array(0..<round * 100))
+            expect(received.withLock { $0 }, equals: Array(0..<round * 100))
         }
     }
 
@@ -30,6 +31,6 @@ struct BatchQueueTests {
             if number == 20 { break }
             queue.add(number + 1, work)
         }
-        #expect(received == Array(1...20))
+        expect(received, equals: Array(1...20))
     }
 }

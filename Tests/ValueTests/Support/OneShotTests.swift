@@ -16,6 +16,6 @@ struct OneShotTests {
         event.end()
         event.whenOver { notes.withLock { $0.append(3) } }
         for task in tasks { await task.value }
-        #expect(notes.withLock { $0 } == [0, 1, 2, 3])
+        expect(notes.withLock { $0 }, equals: [0, 1, 2, 3])
     }
 }

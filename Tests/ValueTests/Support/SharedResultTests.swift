@@ -11,12 +11,12 @@ struct SharedResultTests {
         let notes = Locked<[Int]>([])
         for number in 0..<3 { shared.whenSet { notes.withLock { $0.append(number) } } }
         let tasks = (0..<3).map { _ in Task { await shared.wait() } }
-        #expect(shared.value == nil)
-        #expect(shared.set(1))
-        #expect(!shared.set(2))
+        expect(shared.value == nil)
+        expect(shared.set(1))
+        expect(!shared.set(2))
         shared.whenSet { notes.withLock { $0.append(3) } }
-        for task in tasks { #expect(await task.value == 1) }
-        #expect(notes.withLock { $0 } == [0, 1, 2, 3])
+        for task in tasks { await expect(task.value, equals: 1) }
+        expect(notes.withLock { $0 }, equals: [0, 1, 2, 3])
     }
 
     @Test("BEY-16: a task that is cancelled stops waiting, and the others do not")
@@ -24,9 +24,9 @@ struct SharedResultTests {
         let shared = SharedResult<Int>()
         let tasks = (0..<2).map { _ in Task { await shared.wait() } }
         tasks[0].cancel()
-        #expect(await tasks[0].value == nil)
-        #expect(shared.set(1))
-        #expect(await tasks[1].value == 1)
+        await expect(tasks[0].value == nil)
+        expect(shared.set(1))
+        await expect(tasks[1].value, equals: 1)
     }
 
     @Test("BEY-16: a hundred thousand may wait")
@@ -35,6 +35,6 @@ struct SharedResultTests {
         let count = Locked(0)
         for _ in 0..<100_000 { shared.whenSet { count.withLock { $0 += 1 } } }
         shared.set(1)
-        #expect(count.withLock { $0 } == 100_000)
+        expect(count.withLock { $0 }, equals: 100_000)
     }
 }

@@ -18,14 +18,14 @@ struct DownloadEdgeTests {
         }
         let first = fixture.operation { $0.segmentCount = 4 }
         NetworkQueue(name: "downloads").addOperation(first)
-        #expect(await eventually { first.progress.completedUnitCount == 3_850_000 })
+        await expect(eventually { first.progress.completedUnitCount == 3_850_000 })
         first.cancel()
         await first.ended()
         fixture.file.change { _, _, _ in }
         let other = RangedFile.bytes(3_000_000, seed: 2)
         fixture.file.replace(other, tag: "\"two\"")
-        #expect(await fixture.run(fixture.operation { $0.segmentCount = 4 }).code == nil)
-        #expect(fixture.folder.data("out") == other)
+        await expect(fixture.run(fixture.operation { $0.segmentCount = 4 }).code == nil)
+        expect(fixture.folder.data("out"), equals: other)
     }
 
     @Test("TRF-3: a 416 for a segment that has all, beside others that have not, takes nothing from them")
@@ -44,8 +44,8 @@ struct DownloadEdgeTests {
         var plan = DownloadPlan(record, resource: "r", boot: "b", segmentLimit: 2)
         let question = plan.question(for: 0)
         let head = TransportHead(statusCode: 416, headers: ["Content-Range": "bytes */100"])
-        #expect(plan.answer(head, to: question, of: 0, isAccepted: false) == .complete)
-        #expect(plan.count == 70)
+        expect(plan.answer(head, to: question, of: 0, isAccepted: false), equals: .complete)
+        expect(plan.count, equals: 70)
     }
 
     @Test("TRF-3: the whole is never taken for a segment behind the first")
@@ -63,8 +63,8 @@ struct DownloadEdgeTests {
         )
         var plan = DownloadPlan(record, resource: "r", boot: "b", segmentLimit: 2)
         let head = TransportHead(statusCode: 200, headers: ["Content-Length": "100"])
-        #expect(plan.answer(head, to: nil, of: 1, isAccepted: true, mayContinue: false) == .startOver)
-        #expect(plan.missing == [0])
+        expect(plan.answer(head, to: nil, of: 1, isAccepted: true, mayContinue: false), equals: .startOver)
+        expect(plan.missing, equals: [0])
     }
 
     @Test("TRF-3: beside a date, another date says that the part is one of another state of the file")
@@ -89,9 +89,9 @@ struct DownloadEdgeTests {
             )
             return plan.answer(head, to: plan.question(for: 0), of: 0, isAccepted: true)
         }
-        #expect(answer(nil) == .range(upTo: 100))
-        #expect(answer(date) == .range(upTo: 100))
-        #expect(answer("Sat, 07 Nov 2026 11:00:00 GMT") == .startOver)
+        expect(answer(nil), equals: .range(upTo: 100))
+        expect(answer(date), equals: .range(upTo: 100))
+        expect(answer("Sat, 07 Nov 2026 11:00:00 GMT"), equals: .startOver)
     }
 
     @Test("TRF-3: a range may lack the media type that the whole file had (RFC 9110, section 15.3.7)")
@@ -105,9 +105,9 @@ struct DownloadEdgeTests {
         request.validation = ResponseValidation(statusCodes: [200], contentTypes: ["video/*"])
         await fixture.run(fixture.operation(request))
         fixture.file.change { _, _, response in response.headers["Content-Type"] = nil }
-        #expect(await fixture.run(fixture.operation(request)).code == nil)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-"])
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        await expect(fixture.run(fixture.operation(request)).code == nil)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-"])
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
     }
 
     @Test("TRF-3: a request without a range begins again in one segment")
@@ -118,15 +118,15 @@ struct DownloadEdgeTests {
         }
         let first = fixture.operation { $0.segmentCount = 4 }
         NetworkQueue(name: "downloads").addOperation(first)
-        #expect(await eventually { first.progress.completedUnitCount == 400_000 })
+        await expect(eventually { first.progress.completedUnitCount == 400_000 })
         first.cancel()
         await first.ended()
         fixture.file.change { _, _, _ in }
         let result = await fixture.run(fixture.operation(FileRequest(method: .post)) { $0.segmentCount = 4 })
-        #expect(result.code == nil)
-        #expect(fixture.file.requests.count == 5)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder.url.path) == ["out"])
+        expect(result.code == nil)
+        expect(fixture.file.requests.count, equals: 5)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        try expect(FileManager.default.contentsOfDirectory(atPath: fixture.folder.url.path), equals: ["out"])
     }
 
     @Test(
@@ -166,9 +166,9 @@ struct DownloadEdgeTests {
                 options.bandwidthLimit = 50_000_000
             }
         )
-        #expect(result.code == nil, "seed \(seed)")
-        #expect(fixture.folder.data("out") == file.data, "seed \(seed)")
-        #expect(fixture.folder.names == ["out"])
+        expect(result.code == nil, "seed \(seed)")
+        expect(fixture.folder.data("out"), equals: file.data, "seed \(seed)")
+        expect(fixture.folder.names, equals: ["out"])
     }
 
     @Test("TRF-2, OPQ-3: a download is never joined, and takes a slot", arguments: [false, true])
@@ -183,11 +183,11 @@ struct DownloadEdgeTests {
             }
         }
         queue.addOperations(downloads, waitUntilFinished: false)
-        #expect(downloads.allSatisfy { !$0.joinsAnother && !$0.isExecuting })
+        expect(downloads.allSatisfy { !$0.joinsAnother && !$0.isExecuting })
         gate.open()
         for download in downloads { _ = try await download.value }
-        for name in ["a", "b"] { #expect(fixture.folder.data(name) == fixture.file.data) }
-        #expect(fixture.server.requests.count == 2)
+        for name in ["a", "b"] { expect(fixture.folder.data(name), equals: fixture.file.data) }
+        expect(fixture.server.requests.count, equals: 2)
     }
 
     @Test("TRF-3: ended at any moment, it leaves a part that the next one completes", arguments: UInt64(1)...4)
@@ -226,17 +226,17 @@ struct DownloadEdgeTests {
             let last = fixture.operation(to: fixture.folder.file(name)) { $0.segmentCount = 2 }
             queue.addOperation(last)
             await last.ended()
-            #expect(last.error == nil, "seed \(seed), round \(round)")
-            #expect(fixture.folder.data(name) == fixture.file.data, "seed \(seed), round \(round)")
+            expect(last.error == nil, "seed \(seed), round \(round)")
+            expect(fixture.folder.data(name), equals: fixture.file.data, "seed \(seed), round \(round)")
             for operation in operations {
                 let isRight = operation.error.map { $0.code == .cancelled || $0.message == "by hand" } ?? true
-                #expect(isRight, "seed \(seed), round \(round): \(String(describing: operation.error))")
+                expect(isRight, "seed \(seed), round \(round): \(String(describing: operation.error))")
             }
         }
-        #expect(fixture.folder.names.count == rounds)
+        expect(fixture.folder.names.count, equals: rounds)
         #if os(Linux)
-        #expect(
-            await eventually { openFiles(in: fixture.folder).isEmpty },
+        await expect(
+            eventually { openFiles(in: fixture.folder).isEmpty },
             "seed \(seed): \(openFiles(in: fixture.folder))"
         )
         #endif
@@ -266,8 +266,8 @@ struct DownloadEdgeTests {
             response.headers["Content-Range"] = nil
             if number < 50 { response.fault = .truncate(after: 10_000) }
         }
-        #expect(await fixture.run(fixture.operation()).code == .connectionLost)
-        #expect(fixture.file.requests.count == 3)
+        await expect(fixture.run(fixture.operation()).code, equals: .connectionLost)
+        expect(fixture.file.requests.count, equals: 3)
     }
 
     // MARK: - Names and files
@@ -281,14 +281,14 @@ struct DownloadEdgeTests {
             response.fault = .truncate(after: 10_000)
         }
         let folder = fixture.folder.url
-        #expect(try await fixture.run(fixture.operation(to: folder)).get().lastPathComponent == "report.pdf")
-        #expect(fixture.folder.names == ["report.pdf"])
+        try await expect(fixture.run(fixture.operation(to: folder)).get().lastPathComponent, equals: "report.pdf")
+        expect(fixture.folder.names, equals: ["report.pdf"])
     }
 
     @Test("TRF-2: a name is found before a quotation that never ends")
     func endlessQuotation() {
         let field = "attachment; filename=a; x=\"" + String(repeating: "\\\"", count: 60_000)
-        #expect(ContentDisposition(field)?.fileName == "a")
+        expect(ContentDisposition(field)?.fileName, equals: "a")
     }
 
     @Test("TRF-2: a part that is all there gets the name of its address")
@@ -305,8 +305,8 @@ struct DownloadEdgeTests {
         _ = await fixture.run(first)
         fixture.file.change { _, _, _ in }
         let result = await fixture.run(fixture.operation(to: folder))
-        #expect(try result.get().lastPathComponent == "file")
-        #expect(fixture.folder.data("file") == data)
+        try expect(result.get().lastPathComponent, equals: "file")
+        expect(fixture.folder.data("file"), equals: data)
     }
 
     @Test("TRF-3: an operation resumes its own part however old it is")
@@ -315,8 +315,8 @@ struct DownloadEdgeTests {
         await fixture.breakOff(after: 100_000)
         // The operation has finished, but its part stays locked while the disk is busy.
         let place = try DownloadLocation(fixture.destination, resource: "")
-        #expect(
-            await eventually {
+        await expect(
+            eventually {
                 let part = try? PartialFile(place)
                 part?.close()
                 return part != nil
@@ -329,9 +329,9 @@ struct DownloadEdgeTests {
             let old = Date(timeIntervalSinceNow: -30 * 24 * 3_600)
             try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: other.file(name).path)
         }
-        #expect(await fixture.run(fixture.operation(to: other.file("out"))).code == nil)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-"])
-        #expect(other.data("out") == fixture.file.data)
+        await expect(fixture.run(fixture.operation(to: other.file("out"))).code == nil)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-"])
+        expect(other.data("out"), equals: fixture.file.data)
     }
 
     @Test("TRF-3: a part that is closed is free, also while the disk takes its time with it")
@@ -342,7 +342,7 @@ struct DownloadEdgeTests {
         let sync = try #require(part.makeSync())
         part.close()
         try PartialFile(place).close()
-        #expect(sync())
+        expect(sync())
     }
 
     @Test("TRF-2: a file system without locks is no obstacle")
@@ -353,8 +353,8 @@ struct DownloadEdgeTests {
             errno = ENOLCK
             return -1
         }
-        #expect(await fixture.run(fixture.operation(calls: calls)).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        await expect(fixture.run(fixture.operation(calls: calls)).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
     }
 
     @Test("TRF-3: a folder by way of a link is the same one: refused while another one is at it, next after its cancel")
@@ -368,14 +368,14 @@ struct DownloadEdgeTests {
         NetworkQueue(name: "downloads").addOperation(first)
         await disk.isWriting.opened()
         let path = link.appendingPathComponent("out")
-        #expect(await fixture.run(fixture.operation(to: path)).code == .refused)
+        await expect(fixture.run(fixture.operation(to: path)).code, equals: .refused)
         first.cancel()
         let next = fixture.operation(to: path)
         next.start()
         disk.goOn()
         await next.ended()
-        #expect(next.error == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        expect(next.error == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
         await first.ended()
     }
 
@@ -395,7 +395,7 @@ struct DownloadEdgeTests {
             other.pause()
             paused = other
         }
-        #expect(await eventually { over == nil && paused == nil })
+        await expect(eventually { over == nil && paused == nil })
     }
 
     @Test("TRF-2: a file that comes while the download runs is kept, and the part is removed")
@@ -404,8 +404,8 @@ struct DownloadEdgeTests {
         let other = Data("another program's".utf8)
         fixture.file.change { [path = fixture.destination] _, _, _ in try? other.write(to: path) }
         let result = await fixture.run(fixture.operation { $0.replacesExistingFile = false })
-        #expect(result.code == nil && fixture.folder.data("out") == other)
-        #expect(fixture.folder.names == ["out"])
+        expect(result.code == nil && fixture.folder.data("out") == other)
+        expect(fixture.folder.names, equals: ["out"])
     }
 
     @Test("TRF-2: a link to nothing cannot be kept")
@@ -413,8 +413,8 @@ struct DownloadEdgeTests {
         let fixture = try DownloadFixture(10)
         let path = fixture.destination.path
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path + "-nothing")
-        #expect(await fixture.run(fixture.operation { $0.replacesExistingFile = false }).code == .cannotWriteFile)
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        await expect(fixture.run(fixture.operation { $0.replacesExistingFile = false }).code, equals: .cannotWriteFile)
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
     }
 }

@@ -41,8 +41,8 @@ struct DownloadEndTests {
                 Issue.record("seed \(seed), round \(round): it hangs")
                 return operation.cancel()
             }
-            #expect(operation.error == nil, "seed \(seed), round \(round)")
-            #expect(fixture.folder.data("\(round)") == fixture.file.data, "seed \(seed), round \(round)")
+            expect(operation.error == nil, "seed \(seed), round \(round)")
+            expect(fixture.folder.data("\(round)"), equals: fixture.file.data, "seed \(seed), round \(round)")
         }
     }
 
@@ -88,8 +88,8 @@ struct DownloadEndTests {
                 return operation.cancel()
             }
             for other in others { await other.ended() }
-            #expect(operation.error == nil, "seed \(seed), round \(round)")
-            #expect(fixture.folder.data(name) == fixture.file.data, "seed \(seed), round \(round)")
+            expect(operation.error == nil, "seed \(seed), round \(round)")
+            expect(fixture.folder.data(name), equals: fixture.file.data, "seed \(seed), round \(round)")
         }
     }
 
@@ -138,18 +138,18 @@ struct DownloadEndTests {
         let early = try #require(await transport.exchange(0))
         early.head(whole)
         early.body(data[0..<100])
-        #expect(await eventually { FileManager.default.contents(atPath: location.part)?.count == 100 })
+        await expect(eventually { FileManager.default.contents(atPath: location.part)?.count == 100 })
         first.cancel()
         await #expect(throws: NetworkError.self) { try await first.value }
         let second = Task { try await download.fetchMissing(fetch) }
         let next = try #require(await transport.exchange(1))
-        #expect(next.request.headers["Range"] == "bytes=100-")
+        expect(next.request.headers["Range"], equals: "bytes=100-")
         early.body(data[100..<150])
         next.head(TransportHead(statusCode: 206, headers: ["Content-Range": "bytes 100-299/300", "ETag": "\"a\""]))
         next.body(data[100..<300])
         next.end()
         try await second.value
-        #expect(FileManager.default.contents(atPath: location.part) == data)
+        expect(FileManager.default.contents(atPath: location.part), equals: data)
         await download.release()
     }
 
@@ -190,7 +190,7 @@ struct DownloadEndTests {
         next.body(data[100..<300])
         next.end()
         try await second.value
-        #expect(FileManager.default.contents(atPath: location.part) == data)
+        expect(FileManager.default.contents(atPath: location.part), equals: data)
         await download.release()
     }
 
@@ -210,15 +210,15 @@ struct DownloadEndTests {
         paused.withLock { $0 = operation }
         let other = TestJob { _ in }
         queue.addOperations([operation, other], waitUntilFinished: false)
-        #expect(await eventually { other.executionCount == 1 })
+        await expect(eventually { other.executionCount == 1 })
         for _ in 0..<300 where !operation.isFinished {
             // Leaves time for an end that must not come; it does not synchronise.
             try await Task.sleep(nanoseconds: 1_000_000)
         }
         other.finish()
         await operation.ended()
-        #expect(operation.error == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        expect(operation.error == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
     }
 
     // MARK: - Ends
@@ -239,8 +239,8 @@ struct DownloadEndTests {
         third.start()
         disk.goOn()
         await third.ended()
-        #expect(third.error == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        expect(third.error == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
         await first.ended()
     }
 
@@ -257,7 +257,7 @@ struct DownloadEndTests {
             let second = fixture.operation()
             second.start()
             await second.ended()
-            #expect(second.error == nil, "round \(round)")
+            expect(second.error == nil, "round \(round)")
         }
     }
 
@@ -279,8 +279,8 @@ struct DownloadEndTests {
         folder.write("old", to: "out")
         let (download, _) = try await complete(in: folder)
         let error = await #expect(throws: NetworkError.self) { try await download.finish { false } }
-        #expect(error?.code == .cancelled)
-        #expect(folder.data("out") == Data("old".utf8))
+        expect(error?.code, equals: .cancelled)
+        expect(folder.data("out"), equals: Data("old".utf8))
         await download.release()
     }
 
@@ -297,7 +297,7 @@ struct DownloadEndTests {
                 return false
             }
         }
-        #expect(counts.withLock { $0 } == [300])
+        expect(counts.withLock { $0 }, equals: [300])
         await download.release()
     }
 
@@ -333,13 +333,13 @@ struct DownloadEndTests {
         try await download.fetchMissing(try fetch(over: transport))
         await download.release()
         let all = moments.withLock { $0 }
-        #expect(all.count == count / chunk.count)
-        #expect(all.allSatisfy { $0.written - $0.saved < 16 * 1_048_576 })
-        #expect(all.contains { $0.saved > 0 })
+        expect(all.count, equals: count / chunk.count)
+        expect(all.allSatisfy { $0.written - $0.saved < 16 * 1_048_576 })
+        expect(all.contains { $0.saved > 0 })
         guard secondsForEach > 0 else { return }
         // What was there a second ago.
         let second = Int(1 / secondsForEach)
-        #expect(zip(all.dropFirst(second), all).allSatisfy { now, before in now.saved >= before.written })
+        expect(zip(all.dropFirst(second), all).allSatisfy { now, before in now.saved >= before.written })
     }
 
     @Test("TRF-3: a kill while the file takes its place leaves no journal beside it: the journal goes before")
@@ -347,12 +347,12 @@ struct DownloadEndTests {
         let folder = TestFolder()
         let (download, location) = try await complete(in: folder)
         await download.save()
-        #expect(FileManager.default.fileExists(atPath: location.journal))
+        expect(FileManager.default.fileExists(atPath: location.journal))
         // Makes it stop where a kill would.
         try FileManager.default.createDirectory(at: folder.file("out/sub"), withIntermediateDirectories: true)
         let error = await #expect(throws: NetworkError.self) { try await download.finish { true } }
-        #expect(error?.code == .cannotWriteFile)
-        #expect(!FileManager.default.fileExists(atPath: location.journal))
+        expect(error?.code, equals: .cannotWriteFile)
+        expect(!FileManager.default.fileExists(atPath: location.journal))
         await download.release()
     }
 
@@ -390,10 +390,10 @@ struct DownloadEndTests {
         let operation = RequestOperation(FileRequest.Items(), service: service)
         NetworkQueue(name: "items").addOperation(operation)
         let isOver = await eventually { operation.isFinished }
-        #expect(isOver)
+        expect(isOver)
         if !isOver { operation.cancel() }
-        #expect(operation.error == nil)
-        #expect(folder.data("out") == fixture.file.data)
+        expect(operation.error == nil)
+        expect(folder.data("out"), equals: fixture.file.data)
     }
 }
 

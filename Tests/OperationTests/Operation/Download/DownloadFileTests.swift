@@ -25,14 +25,14 @@ struct DownloadFileTests {
             return pwrite(descriptor, bytes, room, off_t(offset))
         }
         let result = await fixture.run(fixture.operation(calls: calls))
-        guard case .failure(let error) = result else { return #expect(Bool(false)) }
-        #expect(error.code == .cannotWriteFile)
-        #expect((error.underlying as? POSIXError)?.code == .ENOSPC)
-        #expect(error.message?.contains(fixture.folder.url.path) == true, "\(error.message ?? "")")
-        #expect(fixture.folder.data("out") == Data("old".utf8))
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.file.requests.last?.headers["Range"] != nil)
+        guard case .failure(let error) = result else { return expect(Bool(false)) }
+        expect(error.code, equals: .cannotWriteFile)
+        expect((error.underlying as? POSIXError)?.code, equals: .ENOSPC)
+        expect(error.message?.contains(fixture.folder.url.path), equals: true, "\(error.message ?? "")")
+        expect(fixture.folder.data("out"), equals: Data("old".utf8))
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.file.requests.last?.headers["Range"] != nil)
     }
 
     @Test("TRF-2: a file that has no room is not begun")
@@ -41,10 +41,10 @@ struct DownloadFileTests {
         var calls = FileCalls()
         calls.freeBytes = { _ in 299_999 }
         let result = await fixture.run(fixture.operation(calls: calls))
-        #expect(result.code == .cannotWriteFile)
-        #expect(fixture.folder.data("out") == nil)
+        expect(result.code, equals: .cannotWriteFile)
+        expect(fixture.folder.data("out") == nil)
         calls.freeBytes = { _ in 300_000 }
-        #expect(await fixture.run(fixture.operation(calls: calls)).code == nil)
+        await expect(fixture.run(fixture.operation(calls: calls)).code == nil)
     }
 
     @Test("TRF-2: a missing folder is an error that names it")
@@ -52,10 +52,10 @@ struct DownloadFileTests {
         let fixture = try DownloadFixture(10)
         let destination = fixture.folder.url.appendingPathComponent("a/b/out")
         let result = await fixture.run(fixture.operation(to: destination))
-        guard case .failure(let error) = result else { return #expect(Bool(false)) }
-        #expect(error.code == .cannotWriteFile)
-        #expect(error.message?.contains("a/b") == true)
-        #expect(fixture.file.requests.isEmpty)
+        guard case .failure(let error) = result else { return expect(Bool(false)) }
+        expect(error.code, equals: .cannotWriteFile)
+        expect(error.message?.contains("a/b"), equals: true)
+        expect(fixture.file.requests.isEmpty)
     }
 
     @Test("TRF-2: a folder that cannot be written to is an error, and nothing is sent")
@@ -68,8 +68,8 @@ struct DownloadFileTests {
         let folder = URL(fileURLWithPath: "/System")
         #endif
         let result = await fixture.run(fixture.operation(to: folder.appendingPathComponent("out")))
-        #expect(result.code == .cannotWriteFile)
-        #expect(fixture.file.requests.isEmpty)
+        expect(result.code, equals: .cannotWriteFile)
+        expect(fixture.file.requests.isEmpty)
     }
 
     @Test("TRF-2: a part that vanishes is an error; the file at the destination stays")
@@ -79,10 +79,10 @@ struct DownloadFileTests {
         let place = try DownloadLocation(fixture.destination, resource: "")
         fixture.file.change { _, _, _ in unlink(place.part) }
         let result = await fixture.run(fixture.operation())
-        guard case .failure(let error) = result else { return #expect(Bool(false)) }
-        #expect(error.code == .cannotWriteFile)
-        #expect(error.message?.contains("vanished") == true)
-        #expect(fixture.folder.data("out") == Data("old".utf8))
+        guard case .failure(let error) = result else { return expect(Bool(false)) }
+        expect(error.code, equals: .cannotWriteFile)
+        expect(error.message?.contains("vanished"), equals: true)
+        expect(fixture.folder.data("out"), equals: Data("old".utf8))
     }
 
     @Test("TRF-2: a part that is longer than the file is cut")
@@ -93,9 +93,9 @@ struct DownloadFileTests {
         let part = try FileHandle(forWritingTo: URL(fileURLWithPath: place.part))
         try part.truncate(atOffset: 400_000)
         try part.close()
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-"])
     }
 
     @Test(
@@ -109,8 +109,8 @@ struct DownloadFileTests {
         let fixture = try DownloadFixture(10)
         let url = try #require(URL(string: text))
         let result = await fixture.run(fixture.operation(to: url))
-        #expect(result.code == .invalidRequest)
-        #expect(fixture.file.requests.isEmpty)
+        expect(result.code, equals: .invalidRequest)
+        expect(fixture.file.requests.isEmpty)
     }
 
     @Test(
@@ -128,8 +128,8 @@ struct DownloadFileTests {
         let fixture = try DownloadFixture(10)
         fixture.file.change { _, _, response in response.headers["Content-Disposition"] = field }
         let result = await fixture.run(fixture.operation(to: fixture.folder.url))
-        #expect(try result.get().lastPathComponent == name)
-        #expect(fixture.folder.names == [name])
+        try expect(result.get().lastPathComponent, equals: name)
+        expect(fixture.folder.names, equals: [name])
     }
 
     @Test("TRF-3: a download to a directory resumes its part")
@@ -138,9 +138,9 @@ struct DownloadFileTests {
         fixture.file.change { _, _, response in response.fault = .truncate(after: 100_000) }
         await fixture.run(fixture.operation(to: fixture.folder.url))
         fixture.file.change { _, _, _ in }
-        #expect(await fixture.run(fixture.operation(to: fixture.folder.url)).code == nil)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-"])
-        #expect(fixture.folder.data("file") == fixture.file.data)
+        await expect(fixture.run(fixture.operation(to: fixture.folder.url)).code == nil)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-"])
+        expect(fixture.folder.data("file"), equals: fixture.file.data)
     }
 
     @Test("TRF-2: an existing file is replaced or kept")
@@ -148,12 +148,12 @@ struct DownloadFileTests {
         let fixture = try DownloadFixture(10)
         fixture.folder.write("old", to: "out")
         let kept = await fixture.run(fixture.operation { $0.replacesExistingFile = false })
-        #expect(try kept.get().path == fixture.destination.path)
-        #expect(fixture.file.requests.isEmpty)
-        #expect(fixture.folder.data("out") == Data("old".utf8))
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.folder.names == ["out"])
+        try expect(kept.get().path, equals: fixture.destination.path)
+        expect(fixture.file.requests.isEmpty)
+        expect(fixture.folder.data("out"), equals: Data("old".utf8))
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.folder.names, equals: ["out"])
     }
 
     @Test("TRF-2: an existing file in a directory is kept once its name is known")
@@ -161,9 +161,9 @@ struct DownloadFileTests {
         let fixture = try DownloadFixture(50_000_000)
         fixture.folder.write("old", to: "file")
         let result = await fixture.run(fixture.operation(to: fixture.folder.url) { $0.replacesExistingFile = false })
-        #expect(try result.get().lastPathComponent == "file")
-        #expect(fixture.folder.data("file") == Data("old".utf8))
-        #expect(fixture.folder.names == ["file"])
+        try expect(result.get().lastPathComponent, equals: "file")
+        expect(fixture.folder.data("file"), equals: Data("old".utf8))
+        expect(fixture.folder.names, equals: ["file"])
     }
 
     @Test("TRF-2: a directory in the way stays, and the error names it")
@@ -175,8 +175,8 @@ struct DownloadFileTests {
         let inside = fixture.folder.url.appendingPathComponent("sub/x", isDirectory: true)
         try FileManager.default.createDirectory(at: inside, withIntermediateDirectories: true)
         let result = await fixture.run(fixture.operation(to: fixture.folder.url) { $0.replacesExistingFile = true })
-        #expect(result.code == .cannotWriteFile)
-        #expect(fixture.folder.names.contains("sub"))
+        expect(result.code, equals: .cannotWriteFile)
+        expect(fixture.folder.names.contains("sub"))
     }
 
     @Test("TRF-3: a part that others use is left alone, and refused")
@@ -186,8 +186,8 @@ struct DownloadFileTests {
         let other = try PartialFile(place)
         defer { other.close() }
         let result = await fixture.run(fixture.operation())
-        #expect(result.code == .refused)
-        #expect(fixture.file.requests.isEmpty)
+        expect(result.code, equals: .refused)
+        expect(fixture.file.requests.isEmpty)
     }
 
     @Test("TRF-3: old parts of others go, young ones and locked ones stay")
@@ -202,10 +202,10 @@ struct DownloadFileTests {
         }
         let descriptor = open(fixture.folder.file(".easynetwork-4.part").path, O_RDONLY)
         defer { close(descriptor) }
-        #expect(flock(descriptor, LOCK_EX) == 0)
+        expect(flock(descriptor, LOCK_EX), equals: 0)
         fixture.folder.write("x", to: ".easynetwork-3.part")
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.names == [".easynetwork-3.part", ".easynetwork-4.part", "mine.part", "out"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.names, equals: [".easynetwork-3.part", ".easynetwork-4.part", "mine.part", "out"])
     }
 
     @Test(
@@ -224,8 +224,8 @@ struct DownloadFileTests {
         let resource = fixture.server.baseURL.appendingPathComponent("file").downloadDigest
         let journal = text.replacingOccurrences(of: "RESOURCE", with: resource)
         _ = FileManager.default.createFile(atPath: place.journal, contents: Data(journal.utf8))
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.folder.names == ["out"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.folder.names, equals: ["out"])
     }
 }

@@ -72,10 +72,10 @@ struct DownloadKillTests {
                 let possible = Set(missing.isEmpty ? [Int64(Self.count)] : missing)
                 let lowers = asked.map { $0?.dropFirst(6).split(separator: "-").first.flatMap { Int64($0) } }
                 let isRest = lowers.allSatisfy { $0.map(possible.contains) ?? false }
-                #expect(isRest, "seed \(seed), life \(lives): \(lowers)")
+                expect(isRest, "seed \(seed), life \(lives): \(lowers)")
             }
-            #expect(course.folder.data("file") == course.file.data, "seed \(seed)")
-            #expect(course.folder.names == ["file"], "seed \(seed)")
+            expect(course.folder.data("file"), equals: course.file.data, "seed \(seed)")
+            expect(course.folder.names, equals: ["file"], "seed \(seed)")
         }
         print("\(segments) segments: \(Self.files) files in \(lives) lives")
     }
@@ -102,11 +102,11 @@ struct DownloadKillTests {
                 guard isDone else { continue }
                 if life > 4 { break }
                 // The download completed before the file changed.
-                #expect(course.folder.data("file") == RangedFile.bytes(Self.count, seed: seed), "seed \(seed)")
+                expect(course.folder.data("file"), equals: RangedFile.bytes(Self.count, seed: seed), "seed \(seed)")
                 try FileManager.default.removeItem(at: course.folder.file("file"))
             }
-            #expect(course.folder.data("file") == other, "seed \(seed)")
-            #expect(course.folder.names == ["file"], "seed \(seed)")
+            expect(course.folder.data("file"), equals: other, "seed \(seed)")
+            expect(course.folder.names, equals: ["file"], "seed \(seed)")
         }
         print("\(segments) segments, with cuts and a change: \(Self.files) files in \(lives) lives")
     }

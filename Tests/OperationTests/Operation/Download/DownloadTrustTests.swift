@@ -21,9 +21,9 @@ struct DownloadTrustTests {
         let fixture = try DownloadFixture()
         let other = otherFile(of: fixture)
         await fixture.breakOff(after: 100_000)
-        #expect(await fixture.run(fixture.operation(FileRequest(api: "other"))).code == nil)
-        #expect(fixture.folder.data("out") == other.data)
-        #expect(other.ranges == [nil])
+        await expect(fixture.run(fixture.operation(FileRequest(api: "other"))).code == nil)
+        expect(fixture.folder.data("out"), equals: other.data)
+        expect(other.ranges, equals: [nil])
     }
 
     @Test("TRF-3: with a digest, the part may be resumed from another address")
@@ -34,9 +34,9 @@ struct DownloadTrustTests {
         await fixture.breakOff(after: 100_000)
         let digest = SHA256.digest(of: fixture.file.data).hexadecimal
         let result = await fixture.run(fixture.operation(FileRequest(api: "mirror")) { $0.sha256 = digest })
-        #expect(result.code == nil)
-        #expect(mirror.ranges == ["bytes=100000-"])
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        expect(result.code == nil)
+        expect(mirror.ranges, equals: ["bytes=100000-"])
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
     }
 
     @Test("TRF-3: a part with bytes of two addresses is resumed only with a digest")
@@ -47,10 +47,10 @@ struct DownloadTrustTests {
         other.change { _, _, response in response.fault = .truncate(after: 50_000) }
         let digest = SHA256.digest(of: other.data).hexadecimal
         await fixture.run(fixture.operation(FileRequest(api: "other")) { $0.sha256 = digest })
-        #expect(other.ranges == ["bytes=100000-"])
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.file.ranges == [nil, nil])
+        expect(other.ranges, equals: ["bytes=100000-"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.file.ranges, equals: [nil, nil])
     }
 
     @Test("TRF-3: addresses that lead to the same one are the same file", arguments: ["first", "second", "file"])
@@ -62,9 +62,9 @@ struct DownloadTrustTests {
         fixture.file.change { _, _, response in response.fault = .truncate(after: 100_000) }
         await fixture.run(fixture.operation(FileRequest(api: "first")))
         fixture.file.change { _, _, _ in }
-        #expect(await fixture.run(fixture.operation(FileRequest(api: api))).code == nil)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-"])
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        await expect(fixture.run(fixture.operation(FileRequest(api: api))).code == nil)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-"])
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
     }
 
     // MARK: - Whole answers
@@ -84,13 +84,13 @@ struct DownloadTrustTests {
             response.body = .chunks([data])
         }
         let result = await fixture.run(fixture.operation())
-        #expect(result.code == .badServerResponse)
-        #expect(fixture.folder.data("out") == Data("old".utf8))
+        expect(result.code, equals: .badServerResponse)
+        expect(fixture.folder.data("out"), equals: Data("old".utf8))
         // The next attempt requests the whole file.
         fixture.file.change { _, _, _ in }
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-", nil])
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-", nil])
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
     }
 
     @Test("TRF-3: a 200 to a range is the whole file, whatever its Content-Range says")
@@ -102,9 +102,9 @@ struct DownloadTrustTests {
             response.statusCode = 200
             response.body = .data(data)
         }
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == data)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: data)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-"])
     }
 
     @Test("TRF-2: an answer that has no content is no file, and the old file stays", arguments: [204, 205])
@@ -115,10 +115,10 @@ struct DownloadTrustTests {
             response = MockResponse(statusCode: status, headers: ["ETag": "\"one\""])
         }
         let result = await fixture.run(fixture.operation())
-        guard case .failure(let error) = result else { return #expect(Bool(false)) }
-        #expect(error.code == .unacceptableStatus && error.statusCode == status)
-        #expect(fixture.folder.data("out") == Data("old".utf8))
-        #expect(fixture.folder.names == ["out"])
+        guard case .failure(let error) = result else { return expect(Bool(false)) }
+        expect(error.code == .unacceptableStatus && error.statusCode == status)
+        expect(fixture.folder.data("out"), equals: Data("old".utf8))
+        expect(fixture.folder.names, equals: ["out"])
     }
 
     // MARK: - Ranges
@@ -148,9 +148,9 @@ struct DownloadTrustTests {
             default: response.headers["Content-Range"] = "bytes 100000-149999/300000"
             }
         }
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == data)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-", nil])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: data)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-", nil])
     }
 
     @Test("TRF-3: bytes behind the range that an answer names are not taken")
@@ -163,9 +163,9 @@ struct DownloadTrustTests {
             response.headers["Content-Range"] = "bytes 100000-149999/300000"
             response.body = .chunks([data[100_000..<150_000], Data(repeating: 0, count: 50_000)])
         }
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == data)
-        #expect(fixture.file.ranges == [nil, "bytes=100000-", "bytes=150000-"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: data)
+        expect(fixture.file.ranges, equals: [nil, "bytes=100000-", "bytes=150000-"])
     }
 
     @Test("TRF-3: a 416 of another state of the file is no sign that all is there")
@@ -184,8 +184,8 @@ struct DownloadTrustTests {
             let headers: HTTPHeaders = ["Content-Range": "bytes */300000", "ETag": "\"two\""]
             response = MockResponse(statusCode: 416, headers: headers)
         }
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == other)
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: other)
     }
 
     // MARK: - Names
@@ -198,12 +198,12 @@ struct DownloadTrustTests {
         }
         fixture.folder.write("old", to: "report.pdf")
         let result = await fixture.run(fixture.operation(to: fixture.folder.url))
-        #expect(try result.get().lastPathComponent == "report (2).pdf")
-        #expect(fixture.folder.data("report.pdf") == Data("old".utf8))
-        #expect(fixture.folder.data("report (2).pdf") == fixture.file.data)
+        try expect(result.get().lastPathComponent, equals: "report (2).pdf")
+        expect(fixture.folder.data("report.pdf"), equals: Data("old".utf8))
+        expect(fixture.folder.data("report (2).pdf"), equals: fixture.file.data)
         let replacing = await fixture.run(fixture.operation(to: fixture.folder.url) { $0.replacesExistingFile = true })
-        #expect(try replacing.get().lastPathComponent == "report.pdf")
-        #expect(fixture.folder.data("report.pdf") == fixture.file.data)
+        try expect(replacing.get().lastPathComponent, equals: "report.pdf")
+        expect(fixture.folder.data("report.pdf"), equals: fixture.file.data)
     }
 
     @Test("TRF-2: several downloads into one folder at once get different names")
@@ -219,9 +219,9 @@ struct DownloadTrustTests {
         for operation in operations { await operation.ended() }
         for (operation, file) in zip(operations, files) {
             let name = try #require(try operation.result?.get().lastPathComponent)
-            #expect(fixture.folder.data(name) == file.data)
+            expect(fixture.folder.data(name), equals: file.data)
         }
-        #expect(fixture.folder.names.count == 8)
+        expect(fixture.folder.names.count, equals: 8)
     }
 
     // MARK: - Parts and journals
@@ -237,12 +237,12 @@ struct DownloadTrustTests {
         if kind == "link" {
             try FileManager.default.createSymbolicLink(atPath: place.part, withDestinationPath: victim.path)
         } else {
-            #expect(mkfifo(place.part, 0o600) == 0)
+            expect(mkfifo(place.part, 0o600), equals: 0)
         }
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.folder.data("victim") == Data("mine".utf8))
-        #expect(fixture.folder.names == ["out", "victim"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.folder.data("victim"), equals: Data("mine".utf8))
+        expect(fixture.folder.names, equals: ["out", "victim"])
     }
 
     @Test("TRF-3: a part with a second name, as after a kill during the move, is not changed")
@@ -250,11 +250,11 @@ struct DownloadTrustTests {
         let fixture = try DownloadFixture()
         let place = try DownloadLocation(fixture.destination, resource: "")
         fixture.folder.write("landed", to: "landed")
-        #expect(link(fixture.folder.file("landed").path, place.part) == 0)
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.folder.data("landed") == Data("landed".utf8))
-        #expect(fixture.folder.names == ["landed", "out"])
+        expect(link(fixture.folder.file("landed").path, place.part), equals: 0)
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.folder.data("landed"), equals: Data("landed".utf8))
+        expect(fixture.folder.names, equals: ["landed", "out"])
     }
 
     @Test("TRF-3: a journal that is a link is ignored, and none is written through a link")
@@ -268,12 +268,12 @@ struct DownloadTrustTests {
         try FileManager.default.createSymbolicLink(atPath: place.journal, withDestinationPath: elsewhere.path)
         try FileManager.default.createSymbolicLink(atPath: place.journal + ".new", withDestinationPath: elsewhere.path)
         await fixture.breakOff(after: 50_000)
-        #expect(fixture.file.ranges == [nil, nil])
-        #expect(fixture.folder.data("elsewhere") == text)
+        expect(fixture.file.ranges, equals: [nil, nil])
+        expect(fixture.folder.data("elsewhere"), equals: text)
         // The second attempt has written a new journal.
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.file.ranges == [nil, nil, "bytes=50000-"])
-        #expect(fixture.folder.names == ["elsewhere", "out"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.file.ranges, equals: [nil, nil, "bytes=50000-"])
+        expect(fixture.folder.names, equals: ["elsewhere", "out"])
     }
 
     @Test(
@@ -285,13 +285,13 @@ struct DownloadTrustTests {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
         let place = try DownloadLocation(fixture.destination, resource: "")
-        #expect(chown(what == "part" ? place.part : place.journal, 12_345, 12_345) == 0)
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.file.ranges == [nil, nil])
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        expect(chown(what == "part" ? place.part : place.journal, 12_345, 12_345), equals: 0)
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.file.ranges, equals: [nil, nil])
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
         var found = stat()
-        #expect(stat(fixture.destination.path, &found) == 0 && found.st_uid == geteuid())
-        #expect(fixture.folder.names == ["out"])
+        expect(stat(fixture.destination.path, &found) == 0 && found.st_uid == geteuid())
+        expect(fixture.folder.names, equals: ["out"])
     }
 
     @Test("TRF-3: a journal that a kill left beside its file is removed by the next download in the folder")
@@ -301,7 +301,7 @@ struct DownloadTrustTests {
         fixture.folder.write("{}", to: ".easynetwork-2.part.journal.new")
         fixture.folder.write("x", to: ".easynetwork-3.part")
         fixture.folder.write("{}", to: ".easynetwork-3.part.journal")
-        #expect(await fixture.run(fixture.operation()).code == nil)
-        #expect(fixture.folder.names == [".easynetwork-3.part", ".easynetwork-3.part.journal", "out"])
+        await expect(fixture.run(fixture.operation()).code == nil)
+        expect(fixture.folder.names, equals: [".easynetwork-3.part", ".easynetwork-3.part.journal", "out"])
     }
 }

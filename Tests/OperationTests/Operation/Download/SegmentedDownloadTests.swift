@@ -24,19 +24,20 @@ struct SegmentedDownloadTests {
     func four() async throws {
         let fixture = try DownloadFixture(Self.count)
         let digest = SHA256.digest(of: fixture.file.data).hexadecimal
-        #expect(await run(fixture) { $0.sha256 = digest }.code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.folder.names == ["out"])
+        await expect(run(fixture) { $0.sha256 = digest }.code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.folder.names, equals: ["out"])
         let quarter = Self.count / 4
         let ranges = fixture.file.ranges
-        #expect(ranges.first == .some(nil))
-        #expect(
-            Set(ranges.compactMap { $0 }) == [
+        expect(ranges.first, equals: .some(nil))
+        expect(
+            Set(ranges.compactMap { $0 }),
+            equals: [
                 "bytes=\(quarter)-\(2 * quarter - 1)", "bytes=\(2 * quarter)-\(3 * quarter - 1)",
                 "bytes=\(3 * quarter)-",
             ]
         )
-        #expect(fixture.file.requests.dropFirst().allSatisfy { $0.headers["If-Range"] == "\"one\"" })
+        expect(fixture.file.requests.dropFirst().allSatisfy { $0.headers["If-Range"] == "\"one\"" })
     }
 
     @Test("TRF-2: without ranges, length or a strong validator it comes in one", arguments: 0..<3)
@@ -47,9 +48,9 @@ struct SegmentedDownloadTests {
             if what == 1 { response.headers["Accept-Ranges"] = "none" }
             if what == 2 { response.body = .chunks([data]) }
         }
-        #expect(await run(fixture).code == nil)
-        #expect(fixture.folder.data("out") == data)
-        #expect(fixture.file.requests.count == 1)
+        await expect(run(fixture).code == nil)
+        expect(fixture.folder.data("out"), equals: data)
+        expect(fixture.file.requests.count, equals: 1)
     }
 
     @Test("TRF-2: a slow disk holds back each sender, and lets each go on")
@@ -62,8 +63,8 @@ struct SegmentedDownloadTests {
             usleep(500)
             return write(descriptor, bytes, count, offset)
         }
-        #expect(await fixture.run(fixture.operation(calls: calls) { $0.segmentCount = 4 }).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
+        await expect(fixture.run(fixture.operation(calls: calls) { $0.segmentCount = 4 }).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
     }
 
     @Test("TRF-3: the bytes of a segment are not fetched again", arguments: UInt64(1)...3)
@@ -83,11 +84,11 @@ struct SegmentedDownloadTests {
             result = await run(fixture)
             count += 1
         }
-        #expect(result.code == nil, "seed \(seed)")
-        #expect(fixture.folder.data("out") == fixture.file.data, "seed \(seed)")
+        expect(result.code == nil, "seed \(seed)")
+        expect(fixture.folder.data("out"), equals: fixture.file.data, "seed \(seed)")
         // Every range begins at missing bytes, so no range begins twice.
         let lowers = fixture.file.ranges.compactMap { $0?.dropFirst(6).split(separator: "-").first.flatMap { Int($0) } }
-        #expect(Set(lowers).count == lowers.count, "seed \(seed): \(lowers)")
+        expect(Set(lowers).count, equals: lowers.count, "seed \(seed): \(lowers)")
     }
 
     @Test("TRF-3: a file that changes between its segments comes from its beginning, in one segment")
@@ -98,9 +99,9 @@ struct SegmentedDownloadTests {
         fixture.file.change { request, number, _ in
             if number == 0 { file.replace(other, tag: "\"two\"") }
         }
-        #expect(await run(fixture).code == nil)
-        #expect(fixture.folder.data("out") == other)
-        #expect(fixture.folder.names == ["out"])
+        await expect(run(fixture).code == nil)
+        expect(fixture.folder.data("out"), equals: other)
+        expect(fixture.folder.names, equals: ["out"])
     }
 
     @Test("TRF-3: paused and resumed, and cancelled and begun again, it has each byte once")
@@ -111,14 +112,14 @@ struct SegmentedDownloadTests {
         }
         let operation = fixture.operation { $0.segmentCount = 4 }
         NetworkQueue(name: "downloads").addOperation(operation)
-        #expect(await eventually { operation.progress.completedUnitCount == 800_000 })
+        await expect(eventually { operation.progress.completedUnitCount == 800_000 })
         operation.pause()
         operation.resume()
-        #expect(await eventually { operation.progress.completedUnitCount == 1_600_000 })
+        await expect(eventually { operation.progress.completedUnitCount == 1_600_000 })
         operation.cancel()
         await operation.ended()
-        #expect(await run(fixture).code == nil)
-        #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.file.requests.count == 12)
+        await expect(run(fixture).code == nil)
+        expect(fixture.folder.data("out"), equals: fixture.file.data)
+        expect(fixture.file.requests.count, equals: 12)
     }
 }

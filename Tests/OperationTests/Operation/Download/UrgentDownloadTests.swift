@@ -50,23 +50,21 @@ struct UrgentDownloadTests {
         fixture.server.route("GET", "/small") { _ in .text("a") }
         let events = queue.events
         let (disk, download, urgent) = await yielded(fixture, segments: segments)
-        #expect(queue.explain(download) == [.slotYielded])
+        expect(queue.explain(download), equals: [.slotYielded])
         disk.goOn()
         // All that while a download that does not stop would have come.
         for _ in 0..<50 { _ = try await fixture.service.send(Get(api: "small")) }
-        #expect(download.progress.completedUnitCount < 30_000_000 && !download.isFinished)
+        expect(download.progress.completedUnitCount < 30_000_000 && !download.isFinished)
         urgent.finish()
         await download.ended()
-        #expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.file.requests.count == segments)
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(fixture.file.requests.count, equals: segments)
         var kinds: [String] = []
         for await event in events where event.operation === download {
             kinds.append("\(event.kind)")
             if case .finished = event.kind { break }
         }
-        #expect(
-            kinds.filter { $0.contains("slot") } == ["slotYielded", "slotRegained"]
-        )
+        expect(kinds.filter { $0.contains("slot") }, equals: ["slotYielded", "slotRegained"])
     }
 
     @Test("OPQ-11: after two seconds it lets the connection go, and asks for the rest later")
@@ -77,13 +75,13 @@ struct UrgentDownloadTests {
         disk.goOn()
         await clock.waitForTimers(1)
         clock.advance(by: 2)
-        #expect(!download.isFinished && fixture.file.requests.count == 1)
+        expect(!download.isFinished && fixture.file.requests.count == 1)
         urgent.finish()
         await download.ended()
-        #expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
         let ranges = fixture.file.ranges
-        #expect(ranges.count == 2 && ranges.last??.hasPrefix("bytes=") == true)
-        #expect(clock.pendingCount == 0)
+        expect(ranges.count == 2 && ranges.last??.hasPrefix("bytes=") == true)
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("OPQ-11: over URLSession, whose connections are few, it lets the connection go at once")
@@ -96,8 +94,8 @@ struct UrgentDownloadTests {
         clock.advance(by: 0)
         urgent.finish()
         await download.ended()
-        #expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.file.requests.count == 2)
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(fixture.file.requests.count, equals: 2)
     }
 
     /// A request that is read when the test says so.
@@ -126,11 +124,11 @@ struct UrgentDownloadTests {
         let urgent = await urgentJob()
         request.gate.signal()
         for _ in 0..<50 { _ = try await fixture.service.send(Get(api: "small")) }
-        #expect(fixture.file.requests.isEmpty && !download.isFinished)
+        expect(fixture.file.requests.isEmpty && !download.isFinished)
         urgent.finish()
         await download.ended()
-        #expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.file.requests.count == 1)
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(fixture.file.requests.count, equals: 1)
     }
 
     @Test("OPQ-11: cancelled while it makes way, it ends at once", arguments: [false, true])
@@ -145,7 +143,7 @@ struct UrgentDownloadTests {
         }
         download.cancel()
         await download.ended()
-        #expect(download.error?.code == .cancelled && urgent.isExecuting && clock.pendingCount == 0)
+        expect(download.error?.code == .cancelled && urgent.isExecuting && clock.pendingCount == 0)
         urgent.finish()
         await queue.waitUntilIdle()
     }
@@ -162,7 +160,7 @@ struct UrgentDownloadTests {
         download.resume()
         another.finish()
         await download.ended()
-        #expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
     }
 
     @Test("OPQ-11: a job of normal priority keeps its slot, and a queue may be told that none yields")
@@ -173,12 +171,12 @@ struct UrgentDownloadTests {
         let download = await started(fixture, disk)
         let waiting = TestJob { $0.finish() }
         queue.addOperation(waiting)
-        #expect(queue.explain(waiting) == [.limit(1)] && queue.explain(download) == [.running])
-        #expect(queue.yieldingPriority == nil)
+        expect(queue.explain(waiting) == [.limit(1)] && queue.explain(download) == [.running])
+        expect(queue.yieldingPriority == nil)
         disk.goOn()
         await download.ended()
         await waiting.ended()
-        #expect(fixture.file.requests.count == 1)
+        expect(fixture.file.requests.count, equals: 1)
     }
 
     @Test(
@@ -215,10 +213,10 @@ struct UrgentDownloadTests {
         for download in downloads { download.resume() }
         for download in downloads { await download.ended() }
         for (number, download) in downloads.enumerated() where download.error == nil {
-            #expect(fixture.folder.data("\(number)") == fixture.file.data, "seed \(seed)")
+            expect(fixture.folder.data("\(number)"), equals: fixture.file.data, "seed \(seed)")
         }
-        for download in downloads { #expect([nil, .cancelled].contains(download.error?.code), "seed \(seed)") }
+        for download in downloads { expect([nil, .cancelled].contains(download.error?.code), "seed \(seed)") }
         await queue.waitUntilIdle()
-        #expect(queue.operationCount == 0)
+        expect(queue.operationCount, equals: 0)
     }
 }

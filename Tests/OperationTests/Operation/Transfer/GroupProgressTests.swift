@@ -51,19 +51,19 @@ private final class HeldProgress: Progress, @unchecked Sendable {
     @Test("TRF-1: children count by their weights; the default is 1, and values out of range are clamped")
     func weights() async {
         let jobs = (0..<3).map { _ in TestJob() }
-        #expect(jobs[0].progressWeight == 1)
+        expect(jobs[0].progressWeight, equals: 1)
         jobs[1].progressWeight = 6
         jobs[2].progressWeight = -4
-        #expect(jobs[2].progressWeight == 1)
+        expect(jobs[2].progressWeight, equals: 1)
         let batch = BatchOperation(jobs)
         // The group read the weight when it was created.
         jobs[0].progressWeight = .max
-        #expect(jobs[0].progressWeight == 1 << 40)
+        expect(jobs[0].progressWeight, equals: 1 << 40)
         // Another thread may be about to change the progress.
-        #expect(await eventually { batch.progress.totalUnitCount == 8 } && batch.progress.completedUnitCount == 0)
+        await expect(eventually { batch.progress.totalUnitCount == 8 } && batch.progress.completedUnitCount == 0)
         NetworkQueue().addOperation(batch)
         await batch.ended()
-        #expect(batch.progress.completedUnitCount == 8 && batch.progress.fractionCompleted == 1)
+        expect(batch.progress.completedUnitCount == 8 && batch.progress.fractionCompleted == 1)
     }
 
     @Test("TRF-1: a transfer in a batch counts by its own progress, forwards and back")
@@ -81,16 +81,16 @@ private final class HeldProgress: Progress, @unchecked Sendable {
             // The steps take less than a second in all; after that the meter would also publish a falling rate.
             clock.advance(by: 0.15)
             transfer.meter.set(completed: Int64(completed))
-            #expect(await updates.next()?.completedBytes == Int64(completed))
-            #expect(await eventually { abs(progress.fractionCompleted - expected) < 1e-6 }, "\(completed)")
-            #expect(progress.completedUnitCount == 0)
+            await expect(updates.next()?.completedBytes, equals: Int64(completed))
+            await expect(eventually { abs(progress.fractionCompleted - expected) < 1e-6 }, "\(completed)")
+            expect(progress.completedUnitCount, equals: 0)
         }
         transfer.finish()
         await transfer.ended()
-        #expect(await eventually { progress.completedUnitCount == 3 && progress.fractionCompleted == 0.75 })
+        await expect(eventually { progress.completedUnitCount == 3 && progress.fractionCompleted == 0.75 })
         job.finish()
         await batch.ended()
-        #expect(progress.completedUnitCount == 4 && progress.fractionCompleted == 1)
+        expect(progress.completedUnitCount == 4 && progress.fractionCompleted == 1)
     }
 
     @Test("TRF-1: a transfer that fails halfway, or was over before, has done its part in the batch")
@@ -108,8 +108,8 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         transfers[1].finish(NetworkError(code: .timedOut))
         transfers[2].cancel()
         await batch.ended()
-        #expect(batch.progress.completedUnitCount == 3 && batch.progress.fractionCompleted == 1)
-        #expect(transfers[1].meter.progress.completedUnitCount == 50 && !transfers[1].meter.progress.isFinished)
+        expect(batch.progress.completedUnitCount == 3 && batch.progress.fractionCompleted == 1)
+        expect(transfers[1].meter.progress.completedUnitCount == 50 && !transfers[1].meter.progress.isFinished)
     }
 
     @Test("TRF-1: a transfer is part of one progress; in a second group it counts as a whole")
@@ -122,12 +122,12 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         transfer.meter.add(50)
         // The update may wait for a tenth of a second after the first one.
         clock.advance(by: 1)
-        #expect(await eventually { batches[0].progress.fractionCompleted == 0.5 })
-        #expect(batches[1].progress.fractionCompleted == 0)
+        await expect(eventually { batches[0].progress.fractionCompleted == 0.5 })
+        expect(batches[1].progress.fractionCompleted, equals: 0)
         transfer.finish()
         for batch in batches {
             await batch.ended()
-            #expect(batch.progress.fractionCompleted == 1 && batch.progress.completedUnitCount == 1)
+            expect(batch.progress.fractionCompleted == 1 && batch.progress.completedUnitCount == 1)
         }
     }
 
@@ -138,13 +138,13 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         NetworkQueue().addOperation(batch)
         for transfer in transfers { await transfer.hasBegun.opened() }
         batch.progress.pause()
-        #expect(await eventually { transfers[0].meter.progress.isPaused })
+        await expect(eventually { transfers[0].meter.progress.isPaused })
         batch.progress.resume()
-        #expect(await eventually { !transfers[0].meter.progress.isPaused })
-        #expect(!transfers[1].meter.progress.isPaused)
+        await expect(eventually { !transfers[0].meter.progress.isPaused })
+        expect(!transfers[1].meter.progress.isPaused)
         batch.progress.cancel()
         await batch.ended()
-        #expect(transfers.allSatisfy { $0.isCancelled })
+        expect(transfers.allSatisfy { $0.isCancelled })
     }
 
     @Test("TRF-1: a blocked tree of progresses holds up no other group and no other transfer")
@@ -152,7 +152,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         let held = HeldProgress.root()
         let batch = BatchOperation([TestJob()])
         let isCounted = await eventually { batch.progress.totalUnitCount == 1 }
-        #expect(isCounted)
+        expect(isCounted)
         batch.progress.addChild(held, withPendingUnitCount: 1)
         DispatchQueue.global().async { batch.progress.cancel() }
         await held.isCancelling.opened()
@@ -162,8 +162,8 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         await transfer.hasBegun.opened()
         transfer.meter.add(50)
         transfer.finish()
-        #expect(await eventually { other.isFinished })
-        #expect(other.progress.fractionCompleted == 1)
+        await expect(eventually { other.isFinished })
+        expect(other.progress.fractionCompleted, equals: 1)
         held.gate.signal()
         await other.ended()
     }
@@ -191,8 +191,8 @@ private final class HeldProgress: Progress, @unchecked Sendable {
             await groups[0].ended()
             for group in groups {
                 let progress = group.progress
-                #expect(progress.completedUnitCount == progress.totalUnitCount, "seed \(seed), round \(round)")
-                #expect(abs(progress.fractionCompleted - 1) < 1e-6, "seed \(seed), round \(round)")
+                expect(progress.completedUnitCount, equals: progress.totalUnitCount, "seed \(seed), round \(round)")
+                expect(abs(progress.fractionCompleted - 1) < 1e-6, "seed \(seed), round \(round)")
             }
         }
     }
@@ -223,8 +223,8 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         }
         await outer.ended()
         for group in inner + [outer] {
-            #expect(group.progress.completedUnitCount == group.progress.totalUnitCount)
-            #expect(abs(group.progress.fractionCompleted - 1) < 0.01)
+            expect(group.progress.completedUnitCount, equals: group.progress.totalUnitCount)
+            expect(abs(group.progress.fractionCompleted - 1) < 0.01)
         }
     }
 }

@@ -46,25 +46,25 @@ struct RequestProgressTests {
     )
     func bytes(isReadLate: Bool) async throws {
         let operation = operation(Send(body: .data(Data(count: 10))))
-        if !isReadLate { #expect(operation.progress.isIndeterminate && !operation.progress.isPausable) }
+        if !isReadLate { expect(operation.progress.isIndeterminate && !operation.progress.isPausable) }
         let seen = Locked<Bool?>(nil)
         operation.success = { [weak operation] _ in seen.exchange(operation?.progress.isFinished) }
         queue.addOperation(operation)
         let exchange = try #require(await transport.exchange(0))
         exchange.sent(4)
         let progress = operation.progress
-        #expect(await shows(progress, 4, of: -1))
+        await expect(shows(progress, 4, of: -1))
         exchange.sent(10)
-        #expect(await shows(progress, 10, of: -1))
+        await expect(shows(progress, 10, of: -1))
         exchange.head(200, ["Content-Length": "20"])
-        #expect(await shows(progress, 10, of: 30))
+        await expect(shows(progress, 10, of: 30))
         exchange.body(Data(count: 15))
-        #expect(await shows(progress, 25, of: 30))
+        await expect(shows(progress, 25, of: 30))
         exchange.body(Data(count: 5))
         exchange.end()
         _ = try await operation.value
-        #expect(progress.isFinished && progress.completedUnitCount == 30 && progress.totalUnitCount == 30)
-        #expect(seen.withLock { $0 } == true)
+        expect(progress.isFinished && progress.completedUnitCount == 30 && progress.totalUnitCount == 30)
+        expect(seen.withLock { $0 }, equals: true)
     }
 
     @Test("TRF-1: it counts every byte when the thread that begins the request is slower than the answer")
@@ -85,10 +85,10 @@ struct RequestProgressTests {
         exchange.sent(10)
         exchange.head()
         exchange.end()
-        #expect(await eventually { operation.result != nil })
+        await expect(eventually { operation.result != nil })
         operation.mayGoOn.signal()
         _ = try await operation.value
-        #expect(progress.isFinished && progress.completedUnitCount == 10)
+        expect(progress.isFinished && progress.completedUnitCount == 10)
     }
 
     @Test("TRF-1: it is indeterminate to the end when a length is not known, and has no bytes that do not come")
@@ -109,10 +109,10 @@ struct RequestProgressTests {
             queue.addOperation(operation)
             let exchange = try #require(await transport.exchange(number))
             exchange.head(status, headers)
-            #expect(await shows(progress, 0, of: total), "\(number)")
+            await expect(shows(progress, 0, of: total), "\(number)")
             exchange.end()
             _ = try await operation.value
-            #expect(progress.isFinished && progress.completedUnitCount == max(1, total), "\(number)")
+            expect(progress.isFinished && progress.completedUnitCount == max(1, total), "\(number)")
         }
     }
 
@@ -132,20 +132,20 @@ struct RequestProgressTests {
                 clock.advance(by: 0.1)
                 return transport.exchanges.count > number
             }
-            #expect(isThere)
-            #expect(await shows(progress, 0, of: -1))
+            expect(isThere)
+            await expect(shows(progress, 0, of: -1))
             let exchange = transport.exchanges[number]
             exchange.sent(4)
             exchange.head(status, headers)
             exchange.body("x")
             let length = Int64(headers["Content-Length"] ?? "") ?? 0
-            #expect(await shows(progress, 5, of: 4 + length))
+            await expect(shows(progress, 5, of: 4 + length))
             if length < 100 { exchange.body(String(repeating: "x", count: Int(length) - 1)) }
             exchange.end(length < 100 ? nil : .connectionLost)
         }
         await operation.ended()
-        #expect(operation.error != nil && !progress.isFinished)
-        #expect(progress.completedUnitCount == 5 && progress.totalUnitCount == 104)
+        expect(operation.error != nil && !progress.isFinished)
+        expect(progress.completedUnitCount == 5 && progress.totalUnitCount == 104)
     }
 
     @Test("TRF-1: cancelling it cancels the request")
@@ -155,8 +155,8 @@ struct RequestProgressTests {
         let exchange = try #require(await transport.exchange(0))
         operation.progress.cancel()
         await operation.ended()
-        #expect(operation.isCancelled && operation.error?.code == .cancelled && exchange.isCancelled)
-        #expect(!operation.progress.isFinished)
+        expect(operation.isCancelled && operation.error?.code == .cancelled && exchange.isCancelled)
+        expect(!operation.progress.isFinished)
     }
 
     @Test("TRF-1: it is made for those who ask, also in a batch and after the end; an answer without bytes finishes it")
@@ -173,12 +173,12 @@ struct RequestProgressTests {
         }
         await asked.ended()
         await batch.ended()
-        #expect(progress.isFinished && progress.totalUnitCount == 1)
-        #expect(batch.progress.fractionCompleted == 1 && unasked.state.withLock { $0.meter == nil })
-        #expect(await shows(unasked.progress, 1, of: 1))
+        expect(progress.isFinished && progress.totalUnitCount == 1)
+        expect(batch.progress.fractionCompleted == 1 && unasked.state.withLock { $0.meter == nil })
+        await expect(shows(unasked.progress, 1, of: 1))
         let ended = operation()
         ended.cancel()
-        #expect(!ended.progress.isFinished && !ended.progress.isCancelled)
+        expect(!ended.progress.isFinished && !ended.progress.isCancelled)
     }
 
     @Test("TRF-1: over sockets it ends with the bytes of both bodies", arguments: Wire.allCases)
@@ -190,6 +190,6 @@ struct RequestProgressTests {
         let progress = operation.progress
         queue.addOperation(operation)
         _ = try await operation.value
-        #expect(progress.isFinished && progress.completedUnitCount == 500_000)
+        expect(progress.isFinished && progress.completedUnitCount == 500_000)
     }
 }

@@ -33,26 +33,26 @@ import Testing
         var updates = iterator(meter)
         meter.begin(completed: 0, total: 1_000)
         let first = await updates.next()
-        #expect(first?.completedBytes == 0 && first?.totalBytes == 1_000)
+        expect(first?.completedBytes == 0 && first?.totalBytes == 1_000)
         clock.advance(by: 0.05)
         for _ in 0..<100 { meter.add(1) }
-        #expect(clock.pendingCount == 1)
+        expect(clock.pendingCount, equals: 1)
         clock.advance(by: 0.04)
         meter.add(100)
         clock.advance(by: 0.011)
         let second = await updates.next()
-        #expect(second?.completedBytes == 200 && meter.progress.fractionCompleted == 0.2)
-        #expect(abs((rate(meter) ?? 0) - 2_000) < 30 && abs((secondsLeft(meter) ?? 0) - 0.4) < 0.01)
+        expect(second?.completedBytes == 200 && meter.progress.fractionCompleted == 0.2)
+        expect(abs((rate(meter) ?? 0) - 2_000) < 30 && abs((secondsLeft(meter) ?? 0) - 0.4) < 0.01)
         clock.advance(by: 0.5)
         meter.add(100)
-        #expect(await updates.next()?.completedBytes == 300)
+        await expect(updates.next()?.completedBytes, equals: 300)
         meter.add(700)
-        #expect(await eventually { clock.pendingCount == 1 })
+        await expect(eventually { clock.pendingCount == 1 })
         await over(meter, success: true)
-        #expect(clock.pendingCount == 0)
+        expect(clock.pendingCount, equals: 0)
         let last = await updates.next()
-        #expect(last?.completedBytes == 1_000 && meter.progress.fractionCompleted == 1 && secondsLeft(meter) == 0)
-        #expect(await updates.next() == nil)
+        expect(last?.completedBytes == 1_000 && meter.progress.fractionCompleted == 1 && secondsLeft(meter) == 0)
+        await expect(updates.next() == nil)
     }
 
     @Test(
@@ -68,21 +68,21 @@ import Testing
         meter.add(500)
         _ = try #require(await updates.next())
         var (lastRate, lastTime) = (try #require(rate(meter)), try #require(secondsLeft(meter)))
-        #expect(lastRate == 500)
+        expect(lastRate, equals: 500)
         var count = 0
         while lastRate > 1 {
             // The timer is set after the rate has been published.
-            #expect(await eventually { clock.pendingCount == 1 })
+            await expect(eventually { clock.pendingCount == 1 })
             clock.advance(by: 1)
             let next = try #require(await updates.next())
-            #expect(next.completedBytes == 500)
+            expect(next.completedBytes, equals: 500)
             let (rate, time) = (try #require(self.rate(meter)), try #require(secondsLeft(meter)))
-            #expect(rate <= lastRate && time > lastTime)
+            expect(rate <= lastRate && time > lastTime)
             (lastRate, lastTime) = (rate, time)
             count += 1
         }
         // The rate falls by at most a fifth a second.
-        #expect((15...40).contains(count))
+        expect((15...40).contains(count))
         // The update is published on another thread: before the second has passed, after it, or both.
         meter.add(100)
         clock.advance(by: 1)
@@ -91,7 +91,7 @@ import Testing
         clock.advance(by: 1)
         repeat { _ = try #require(await updates.next()) } while rate(meter) != 0
         await over(meter, success: false)
-        #expect(clock.pendingCount == 0)
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("TRF-1: any number of sequences get the latest value, also after the end")
@@ -99,9 +99,9 @@ import Testing
         let meter = TransferMeter(kind: .downloading, clock: clock)
         var listeners = (0..<10).map { _ in iterator(meter) }
         meter.begin(completed: 5, total: nil)
-        for index in listeners.indices { #expect(await listeners[index].next()?.completedBytes == 5) }
+        for index in listeners.indices { await expect(listeners[index].next()?.completedBytes, equals: 5) }
         var late = iterator(meter)
-        #expect(await late.next()?.completedBytes == 5)
+        await expect(late.next()?.completedBytes, equals: 5)
         meter.add(1)
         await over(meter, success: false)
         meter.add(1)
@@ -110,8 +110,8 @@ import Testing
         listeners += [late, latest]
         for index in listeners.indices {
             let last = await listeners[index].next()
-            #expect(last?.completedBytes == 6 && last?.totalBytes == nil)
-            #expect(await listeners[index].next() == nil)
+            expect(last?.completedBytes == 6 && last?.totalBytes == nil)
+            await expect(listeners[index].next() == nil)
         }
         latest = iterator(TransferMeter(kind: .downloading, clock: clock))
         await over(meter, success: true)
@@ -123,7 +123,7 @@ import Testing
         meter.begin(completed: 0, total: nil)
         let task = Task { for await _ in meter.updates() { break } }
         await task.value
-        #expect(await eventually { meter.state.withLock { $0.listeners.isEmpty } })
+        await expect(eventually { meter.state.withLock { $0.listeners.isEmpty } })
     }
 
     @Test("TRF-1: the Progress is in bytes, of a file, and indeterminate until the total is known")
@@ -131,40 +131,40 @@ import Testing
         let kind = Progress.FileOperationKind(rawValue: "NSProgressFileOperationKindUploading")
         let meter = TransferMeter(kind: kind, clock: clock)
         let progress = meter.progress
-        #expect(progress.isIndeterminate && progress.kind == .file && progress.isCancellable && !progress.isPausable)
-        #expect(progress.userInfo[.fileOperationKindKey] as? Progress.FileOperationKind == kind)
+        expect(progress.isIndeterminate && progress.kind == .file && progress.isCancellable && !progress.isPausable)
+        expect(progress.userInfo[.fileOperationKindKey] as? Progress.FileOperationKind, equals: kind)
         var updates = iterator(meter)
         meter.begin(completed: 10, total: nil)
         _ = await updates.next()
-        #expect(await eventually { progress.completedUnitCount == 10 } && progress.isIndeterminate)
+        await expect(eventually { progress.completedUnitCount == 10 } && progress.isIndeterminate)
         clock.advance(by: 1)
         meter.begin(completed: 10, total: 50)
         _ = await updates.next()
         clock.advance(by: 1)
         meter.add(10)
         _ = await updates.next()
-        #expect(progress.totalUnitCount == 50 && progress.completedUnitCount == 20 && !progress.isIndeterminate)
-        #expect((progress.userInfo[.throughputKey] as? NSNumber)?.intValue == 10)
-        #expect((progress.userInfo[.estimatedTimeRemainingKey] as? NSNumber)?.doubleValue == 3)
+        expect(progress.totalUnitCount == 50 && progress.completedUnitCount == 20 && !progress.isIndeterminate)
+        expect((progress.userInfo[.throughputKey] as? NSNumber)?.intValue, equals: 10)
+        expect((progress.userInfo[.estimatedTimeRemainingKey] as? NSNumber)?.doubleValue, equals: 3)
         // All bytes have arrived, but the transfer may restart, and a finished progress cannot go back.
         clock.advance(by: 0.4)
         meter.add(30)
-        #expect(await updates.next()?.completedBytes == 50)
-        #expect(!progress.isFinished)
+        await expect(updates.next()?.completedBytes, equals: 50)
+        expect(!progress.isFinished)
         clock.advance(by: 0.4)
         meter.begin(completed: 0, total: 70)
         _ = await updates.next()
-        #expect(progress.completedUnitCount == 0 && progress.totalUnitCount == 70 && progress.fractionCompleted == 0)
+        expect(progress.completedUnitCount == 0 && progress.totalUnitCount == 70 && progress.fractionCompleted == 0)
         clock.advance(by: 1)
         meter.begin(completed: 7, total: nil)
         _ = await updates.next()
         clock.advance(by: 1)
         meter.begin(completed: 7, total: 100)
         _ = await updates.next()
-        #expect(progress.fractionCompleted == 0.07)
+        expect(progress.fractionCompleted, equals: 0.07)
         meter.set(completed: 100)
         await over(meter, success: true)
-        #expect(progress.isFinished && progress.fractionCompleted == 1 && progress.totalUnitCount == 100)
+        expect(progress.isFinished && progress.fractionCompleted == 1 && progress.totalUnitCount == 100)
     }
 
     @Test(
@@ -177,7 +177,7 @@ import Testing
         meter.add(Int(completed))
         await over(meter, success: true)
         let progress = meter.progress
-        #expect(progress.isFinished && progress.fractionCompleted == 1 && progress.totalUnitCount == expected)
+        expect(progress.isFinished && progress.fractionCompleted == 1 && progress.totalUnitCount == expected)
     }
 
     @Test("TRF-1: a transfer that failed stays where it was, and its end is published")
@@ -186,13 +186,13 @@ import Testing
         meter.begin(completed: 0, total: 100)
         meter.add(37)
         await over(meter, success: false)
-        #expect(meter.progress.completedUnitCount == 37 && !meter.progress.isFinished)
+        expect(meter.progress.completedUnitCount == 37 && !meter.progress.isFinished)
         var updates = iterator(meter)
         let last = await updates.next()
-        #expect(last?.completedBytes == 37 && secondsLeft(meter) == nil)
+        expect(last?.completedBytes == 37 && secondsLeft(meter) == nil)
         // A second end changes nothing, but still calls back.
         await over(meter, success: true)
-        #expect(meter.progress.completedUnitCount == 37)
+        expect(meter.progress.completedUnitCount, equals: 37)
     }
 
     @Test("TRF-1: counts from several threads add up, and published values never go back")
@@ -211,7 +211,7 @@ import Testing
             for _ in 0..<8 { group.addTask { for _ in 0..<10_000 { meter.add(1) } } }
         }
         await over(meter, success: true)
-        #expect(await task.value == 80_000)
+        await expect(task.value, equals: 80_000)
     }
 
     @Test("TRF-1: cancelling, pausing and resuming the progress reach the owner, and the last of them counts")
@@ -221,13 +221,13 @@ import Testing
         let state = Locked<[Bool]>([])
         meter.whenCancelled { isCancelled.open() }
         meter.whenPauseChanges { isPaused in state.withLock { $0.append(isPaused) } }
-        #expect(meter.progress.isPausable)
+        expect(meter.progress.isPausable)
         for _ in 0..<200 {
             meter.progress.pause()
             meter.progress.resume()
         }
         meter.progress.pause()
-        #expect(await eventually { state.withLock { $0.count == 401 && $0.last == true } })
+        await expect(eventually { state.withLock { $0.count == 401 && $0.last == true } })
         meter.progress.cancel()
         await isCancelled.opened()
     }
@@ -242,7 +242,7 @@ import Testing
             var last: TransferMeter.Count?
             for await progress in stream { last = progress }
             // An update in flight may still arrive.
-            #expect(last == nil || last?.completedBytes == 1)
+            expect(last == nil || last?.completedBytes == 1)
         }
     }
 
@@ -253,11 +253,11 @@ import Testing
         meter?.whenPauseChanges { _ in }
         let progress = meter?.progress
         let share = meter?.claimShare()
-        #expect(share != nil && meter?.claimShare() == nil)
+        expect(share != nil && meter?.claimShare() == nil)
         weak let weakMeter = meter
         if let meter { await over(meter, success: true) }
         meter = nil
-        #expect(await eventually { weakMeter == nil })
+        await expect(eventually { weakMeter == nil })
         withExtendedLifetime((progress, share)) {}
     }
 }

@@ -3,6 +3,8 @@ import EasyNetworkTesting
 import Foundation
 import Testing
 
+@testable import TestSupport
+
 @Suite("ManualClock")
 struct ManualClockTests {
     @Test("BEY-11: timers run in the order of their times, then of their creation, each at its time")
@@ -12,18 +14,18 @@ struct ManualClockTests {
         for (name, delay) in [("c", 3.0), ("a", 1), ("z", 0), ("d", 3), ("b", 2), ("late", 3.5), ("past", -1)] {
             _ = clock.schedule(after: delay) { ran.withLock { $0.append("\(name) \(clock.now)") } }
         }
-        #expect(clock.pendingCount == 7)
-        #expect(ran.withLock { $0 } == [], "nothing runs before the clock is advanced")
+        expect(clock.pendingCount, equals: 7)
+        expect(ran.withLock { $0 }, equals: [], "nothing runs before the clock is advanced")
         clock.advance(by: 3)
-        #expect(ran.withLock { $0 } == ["z 100.0", "past 100.0", "a 101.0", "b 102.0", "c 103.0", "d 103.0"])
-        #expect(clock.now == 103)
-        #expect(clock.pendingCount == 1)
+        expect(ran.withLock { $0 }, equals: ["z 100.0", "past 100.0", "a 101.0", "b 102.0", "c 103.0", "d 103.0"])
+        expect(clock.now, equals: 103)
+        expect(clock.pendingCount, equals: 1)
         clock.advance(by: -5)
         clock.advance(by: .nan)
-        #expect(clock.now == 103)
+        expect(clock.now, equals: 103)
         clock.advance(by: 10)
-        #expect(clock.now == 113)
-        #expect(clock.pendingCount == 0)
+        expect(clock.now, equals: 113)
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("BEY-11: timers of timers run in the same advance if they are due by its end")
@@ -36,11 +38,11 @@ struct ManualClockTests {
         }
         _ = clock.schedule(after: 2, tick)
         clock.advance(by: 7)
-        #expect(ran.withLock { $0 } == [2, 4, 6])
-        #expect(clock.now == 7)
-        #expect(clock.pendingCount == 1)
+        expect(ran.withLock { $0 }, equals: [2, 4, 6])
+        expect(clock.now, equals: 7)
+        expect(clock.pendingCount, equals: 1)
         clock.advance(by: 1)
-        #expect(ran.withLock { $0 } == [2, 4, 6, 8])
+        expect(ran.withLock { $0 }, equals: [2, 4, 6, 8])
     }
 
     @Test("BEY-11: a cancelled timer never runs and frees its closure; a timer may cancel another")
@@ -58,15 +60,15 @@ struct ManualClockTests {
                 ran.withLock { $0 += 1 }
             }
         }
-        #expect(token != nil)
+        expect(token != nil)
         timer.cancel()
         timer.cancel()
-        #expect(token == nil)
-        #expect(clock.pendingCount == 0)
+        expect(token == nil)
+        expect(clock.pendingCount, equals: 0)
         let later = clock.schedule(after: 3) { ran.withLock { $0 += 1 } }
         _ = clock.schedule(after: 2) { later.cancel() }
         clock.advance(by: 10)
-        #expect(ran.withLock { $0 } == 0)
+        expect(ran.withLock { $0 }, equals: 0)
     }
 
     @Test("BEY-11: an action may advance the clock itself")
@@ -76,8 +78,8 @@ struct ManualClockTests {
         _ = clock.schedule(after: 1) { clock.advance(by: 5) }
         _ = clock.schedule(after: 4) { ran.withLock { $0.append(clock.now) } }
         clock.advance(by: 2)
-        #expect(ran.withLock { $0 } == [4])
-        #expect(clock.now == 6)
+        expect(ran.withLock { $0 }, equals: [4])
+        expect(clock.now, equals: 6)
     }
 
     @Test("BEY-11: 100,000 timers, most of them cancelled, run in order")
@@ -91,11 +93,11 @@ struct ManualClockTests {
             let timer = clock.schedule(after: TimeInterval(state >> 54)) { ran.withLock { $0.append(clock.now) } }
             if index % 10 != 0 { timer.cancel() }
         }
-        #expect(clock.pendingCount == 10_000)
+        expect(clock.pendingCount, equals: 10_000)
         clock.advance(by: 2000)
         let times = ran.withLock { $0 }
-        #expect(times.count == 10_000)
-        #expect(times == times.sorted(), "seed \(seed)")
+        expect(times.count, equals: 10_000)
+        expect(times, equals: times.sorted(), "seed \(seed)")
     }
 
     @Test("BEY-11: waiting ends when the number of timers is reached")
@@ -104,7 +106,7 @@ struct ManualClockTests {
         async let waited = clock.waitForTimers(2)
         _ = clock.schedule(after: 1) {}
         _ = clock.schedule(after: 1) {}
-        #expect(await waited)
-        #expect(await clock.waitForTimers(3, timeout: 0) == false)
+        await expect(waited)
+        await expect(clock.waitForTimers(3, timeout: 0), equals: false)
     }
 }

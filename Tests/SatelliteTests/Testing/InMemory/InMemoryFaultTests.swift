@@ -39,7 +39,7 @@ struct InMemoryFaultTests {
     func lost(place: Fault.Place, heard: String, isOver: Bool) async throws {
         for fault in [Fault.close(at: place), .reset(at: place)] {
             let response = MockResponse(body: .data(Data("abcd".utf8)), fault: fault)
-            #expect(try await story(response).story == heard + (isOver ? "end" : "end:connectionLost"))
+            try await expect(story(response).story, equals: heard + (isOver ? "end" : "end:connectionLost"))
         }
     }
 
@@ -58,16 +58,16 @@ struct InMemoryFaultTests {
                 await recorder.heard(heard.trimmingCharacters(in: .whitespaces))
                 exchange.cancel()
             }
-            #expect(await recorder.ended() == heard + (isOver ? "end" : "end:cancelled"))
+            await expect(recorder.ended(), equals: heard + (isOver ? "end" : "end:cancelled"))
         }
     }
 
     @Test("BEY-11: malformed answers have the events of a real reader", arguments: malformations)
     func malformed(fault: Fault, heard: String) async throws {
         let (story, headers) = try await story(MockResponse(body: .data(Data("abcd".utf8)), fault: fault))
-        #expect(story == heard)
-        if fault == .manyHeaders(7) { #expect(headers?["X-Field-7"] == "7") }
-        if fault == .longHeader(9) { #expect(headers?["X-Long"] == "xxxxxxxxx") }
+        expect(story, equals: heard)
+        if fault == .manyHeaders(7) { expect(headers?["X-Field-7"], equals: "7") }
+        if fault == .longHeader(9) { expect(headers?["X-Long"], equals: "xxxxxxxxx") }
     }
 
     @Test("BEY-11: a chunked body without its end is lost, a complete one is not")
@@ -75,11 +75,11 @@ struct InMemoryFaultTests {
         let body = MockResponse.Body.chunks([Data("ab".utf8), Data("cd".utf8)])
         for count in [4, 9] {
             let response = MockResponse(body: body, fault: .truncate(after: count))
-            #expect(try await story(response).story == "200 body:ab body:cd end:connectionLost")
+            try await expect(story(response).story, equals: "200 body:ab body:cd end:connectionLost")
         }
         let response = MockResponse(body: body, fault: .reset(at: .responseEnd))
-        #expect(try await story(response).story == "200 body:ab body:cd end")
-        #expect(try await story(.fault(.refuse(413))).story == "413 end")
+        try await expect(story(response).story, equals: "200 body:ab body:cd end")
+        try await expect(story(.fault(.refuse(413))).story, equals: "413 end")
     }
 
     @Test("BEY-11: a repeated byte comes in pieces, and cancelling ends an endless body")
@@ -90,9 +90,9 @@ struct InMemoryFaultTests {
         transport.route("GET", "/endless") { _ in MockResponse(body: .repeating(0x61, count: .max)) }
         let recorder = Recorder()
         recorder.start(TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil)), on: transport)
-        #expect(await recorder.ended() == "200 body:\(String(repeating: "a", count: 65_536)) body:a end")
+        await expect(recorder.ended(), equals: "200 body:\(String(repeating: "a", count: 65_536)) body:a end")
         let endless = Recorder(cancelAt: "body:" + String(repeating: "a", count: 65_536))
         endless.start(TransportRequest(url: url.appendingPathComponent("endless")), on: transport)
-        #expect(await endless.ended().hasSuffix("a end:cancelled"))
+        await expect(endless.ended().hasSuffix("a end:cancelled"))
     }
 }

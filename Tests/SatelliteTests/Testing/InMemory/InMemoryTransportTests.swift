@@ -25,19 +25,19 @@ struct InMemoryTransportTests {
         transport.route("*", "/none") { _ in .status(204) }
         let text = Recorder()
         text.start(try get("/text"), on: transport)
-        #expect(await text.ended() == "200 body:hello end")
-        #expect(text.headers?["Content-Length"] == "5")
+        await expect(text.ended(), equals: "200 body:hello end")
+        expect(text.headers?["Content-Length"], equals: "5")
         let chunks = Recorder()
         chunks.start(try get("/chunks"), on: transport)
-        #expect(await chunks.ended() == "200 body:a body:b end")
-        #expect(chunks.headers?["Transfer-Encoding"] == "chunked")
+        await expect(chunks.ended(), equals: "200 body:a body:b end")
+        expect(chunks.headers?["Transfer-Encoding"], equals: "chunked")
         let none = Recorder()
         none.start(try get("/none"), on: transport)
-        #expect(await none.ended() == "204 end")
+        await expect(none.ended(), equals: "204 end")
         let missing = Recorder()
         missing.start(try get("/missing"), on: transport)
-        #expect(await missing.ended() == #"404 body:{"error":"no route for GET /missing"} end"#)
-        #expect(transport.requests.map(\.path) == ["/text", "/chunks", "/none", "/missing"])
+        await expect(missing.ended(), equals: #"404 body:{"error":"no route for GET /missing"} end"#)
+        expect(transport.requests.map(\.path), equals: ["/text", "/chunks", "/none", "/missing"])
     }
 
     @Test("BEY-11: a route sees the request that a server would see")
@@ -53,11 +53,11 @@ struct InMemoryTransportTests {
         recorder.start(request, on: transport)
         _ = await recorder.ended()
         let seen = try #require(transport.requests.first)
-        #expect(seen.method == "POST")
-        #expect(seen.target == "/a%20b?c=%26")
-        #expect(seen.headers == ["A": "b", "Host": "host.test:8080", "Content-Length": "4"])
-        #expect(seen.body == Data("body".utf8))
-        #expect(seen.connection == 0)
+        expect(seen.method, equals: "POST")
+        expect(seen.target, equals: "/a%20b?c=%26")
+        expect(seen.headers, equals: ["A": "b", "Host": "host.test:8080", "Content-Length": "4"])
+        expect(seen.body, equals: Data("body".utf8))
+        expect(seen.connection, equals: 0)
     }
 
     @Test("BEY-11: a file is a body; a missing file and an invalid request end with an error")
@@ -68,13 +68,13 @@ struct InMemoryTransportTests {
         let request = TransportRequest(method: .put, url: try Self.url("/"), body: .file(file))
         let missing = Recorder()
         missing.start(request, on: transport)
-        #expect(await missing.ended() == "end:invalidRequest")
-        #expect(missing.error?.message?.contains(file.path) == true)
+        await expect(missing.ended(), equals: "end:invalidRequest")
+        expect(missing.error?.message?.contains(file.path), equals: true)
         try Data("contents".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let there = Recorder()
         there.start(request, on: transport)
-        #expect(await there.ended() == "200 body:contents end")
+        await expect(there.ended(), equals: "200 body:contents end")
 
         let ftp = try #require(URL(string: "ftp://host/"))
         for bad in [
@@ -84,9 +84,9 @@ struct InMemoryTransportTests {
         ] {
             let recorder = Recorder()
             recorder.start(bad, on: transport)
-            #expect(await recorder.ended() == "end:invalidRequest")
+            await expect(recorder.ended(), equals: "end:invalidRequest")
         }
-        #expect(transport.requests.count == 1)
+        expect(transport.requests.count, equals: 1)
     }
 
     static let faults: [(fault: MockResponse.Fault, events: String)] = [
@@ -101,7 +101,7 @@ struct InMemoryTransportTests {
         transport.route("GET", "/") { _ in MockResponse(body: .data(Data("abcdef".utf8)), fault: fault) }
         let recorder = Recorder()
         recorder.start(try get(), on: transport)
-        #expect(await recorder.ended() == events)
+        await expect(recorder.ended(), equals: events)
     }
 
     @Test("BEY-11: a delay follows the clock")
@@ -111,13 +111,13 @@ struct InMemoryTransportTests {
         transport.route("GET", "/") { _ in MockResponse(delay: 5) }
         let recorder = Recorder()
         recorder.start(try get(deadlines: TransportDeadlines()), on: transport)
-        #expect(await clock.waitForTimers(2))
+        await expect(clock.waitForTimers(2))
         clock.advance(by: 4.9)
-        #expect(clock.pendingCount == 2)
-        #expect(recorder.story == "")
+        expect(clock.pendingCount, equals: 2)
+        expect(recorder.story, equals: "")
         clock.advance(by: 0.1)
-        #expect(await recorder.ended() == "200 end")
-        #expect(clock.pendingCount == 0, "the deadline's timer is taken back")
+        await expect(recorder.ended(), equals: "200 end")
+        expect(clock.pendingCount, equals: 0, "the deadline's timer is taken back")
     }
 
     static let deadlines: [(deadlines: TransportDeadlines, due: TimeInterval)] = [
@@ -133,12 +133,12 @@ struct InMemoryTransportTests {
         transport.route("GET", "/") { _ in .fault(.stall) }
         let recorder = Recorder()
         recorder.start(try get(deadlines: deadlines), on: transport)
-        #expect(await transport.waitForRequests(1))
+        await expect(transport.waitForRequests(1))
         clock.advance(by: due - 0.1)
-        #expect(clock.pendingCount == 1)
+        expect(clock.pendingCount, equals: 1)
         clock.advance(by: 0.2)
-        #expect(await recorder.ended() == "end:timedOut")
-        #expect(clock.pendingCount == 0)
+        await expect(recorder.ended(), equals: "end:timedOut")
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("BEY-11: a stalled exchange that is cancelled ends once and frees its closure and its timers")
@@ -148,14 +148,14 @@ struct InMemoryTransportTests {
         transport.route("GET", "/") { _ in .status(103) }
         let recorder = Recorder()
         let exchange = recorder.start(try get(), on: transport)
-        #expect(await transport.waitForRequests(1))
+        await expect(transport.waitForRequests(1))
         exchange.cancel()
         exchange.cancel()
-        #expect(await recorder.ended() == "end:cancelled")
-        #expect(clock.pendingCount == 0)
+        await expect(recorder.ended(), equals: "end:cancelled")
+        expect(clock.pendingCount, equals: 0)
         clock.advance(by: 100)
         exchange.cancel()
-        #expect(recorder.story == "end:cancelled")
+        expect(recorder.story, equals: "end:cancelled")
     }
 
     @Test("BEY-11: an exchange that is cancelled at once ends once, with cancelled or its answer")
@@ -165,7 +165,7 @@ struct InMemoryTransportTests {
         for _ in 0..<200 {
             let recorder = Recorder()
             recorder.start(try get(), on: transport).cancel()
-            #expect(await recorder.ended() == "end:cancelled")
+            await expect(recorder.ended(), equals: "end:cancelled")
         }
     }
 
@@ -181,7 +181,7 @@ struct InMemoryTransportTests {
         recorder.start(try get(), on: transport)
         gate.signal()
         let expected = ["200": "200", "body:a": "200 body:a", "body:b": "200 body:a body:b"]
-        #expect(await recorder.ended() == "\(expected[event] ?? "") end:cancelled")
+        await expect(recorder.ended(), equals: "\(expected[event] ?? "") end:cancelled")
     }
 
     @Test("BEY-11: an exchange that many threads cancel during its answer ends exactly once")
@@ -196,8 +196,8 @@ struct InMemoryTransportTests {
             }
             let story = await recorder.ended()
             let possible = ["end:cancelled", "200 end:cancelled", "200 body:x end:cancelled", "200 body:x end"]
-            #expect(possible.contains(story), "\(story)")
-            #expect(recorder.endCount == 1)
+            expect(possible.contains(story), "\(story)")
+            expect(recorder.endCount, equals: 1)
         }
     }
 }

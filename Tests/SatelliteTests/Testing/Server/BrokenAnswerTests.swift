@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetworkTesting
+@testable import TestSupport
 
 @Suite("Answers broken off")
 struct BrokenAnswerTests {
@@ -25,8 +26,8 @@ struct BrokenAnswerTests {
 
     @Test("BEY-11: an answer is closed or reset at each place, and the bytes before it arrive", arguments: places)
     func closeAndReset(place: Fault.Place, sent: String) async throws {
-        #expect(try await MockServer.sight(of: answer(.close(at: place))) == Sight(sent))
-        #expect(try await MockServer.sight(of: answer(.reset(at: place))) == Sight(sent, .reset))
+        try await expect(MockServer.sight(of: answer(.close(at: place))), equals: Sight(sent))
+        try await expect(MockServer.sight(of: answer(.reset(at: place))), equals: Sight(sent, .reset))
     }
 
     @Test("BEY-11: an answer stalls at each place, until the client closes", arguments: places)
@@ -43,9 +44,9 @@ struct BrokenAnswerTests {
             client.finishWriting()
             return bytes + client.receiveAll().bytes
         }
-        #expect(bytes == Data(sent.utf8))
-        #expect(await server.waitForConnections(0))
-        #expect(server.faultCount == 1)
+        expect(bytes, equals: Data(sent.utf8))
+        await expect(server.waitForConnections(0))
+        expect(server.faultCount, equals: 1)
     }
 
     @Test("BEY-11: a half-open connection neither reads nor writes and outlives its client", arguments: places)
@@ -57,20 +58,20 @@ struct BrokenAnswerTests {
         let client = try RawClient(server)
         try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         let bytes = try await onThread { try client.receive(sent.utf8.count) }
-        #expect(bytes == Data(sent.utf8))
-        #expect(await server.waitForFaults(1))
+        expect(bytes, equals: Data(sent.utf8))
+        await expect(server.waitForFaults(1))
         client.limitSending(to: 0.2)
         let failure = await #expect(throws: RawClient.Failure.self) {
             try await onThread { try client.send(Data(count: 64_000_000)) }
         }
-        #expect(failure?.number == EAGAIN, "the server reads on")
+        expect(failure?.number, equals: EAGAIN, "the server reads on")
         client.finishWriting()
         // The server's loop has completed a round once it answers this request.
-        #expect(try await onThread { try RawClient(server).get("/other") } == "other")
-        #expect(await server.waitForConnections(1))
+        try await expect(onThread { try RawClient(server).get("/other") }, equals: "other")
+        await expect(server.waitForConnections(1))
         server.stop()
-        #expect(try await onThread { client.receiveAll().bytes } == Data())
-        #expect(server.connectionCount == 0)
+        try await expect(onThread { client.receiveAll().bytes }, equals: Data())
+        expect(server.connectionCount, equals: 0)
     }
 
     @Test("BEY-11: a cut chunk has announced its whole size, and the end comes after the last chunk")
@@ -80,9 +81,9 @@ struct BrokenAnswerTests {
             return try await MockServer.sight(of: MockResponse(body: .chunks(chunks), fault: .reset(at: place)))
         }
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        #expect(try await sight(.responseBody(after: 5)) == Sight(head + "3\r\nabc\r\n5\r\nde", .reset))
-        #expect(try await sight(.responseBody(after: 8)) == Sight(head + "3\r\nabc\r\n5\r\ndefgh\r\n", .reset))
-        #expect(try await sight(.responseEnd) == Sight(head + "3\r\nabc\r\n5\r\ndefgh\r\n0\r\n\r\n", .reset))
+        try await expect(sight(.responseBody(after: 5)), equals: Sight(head + "3\r\nabc\r\n5\r\nde", .reset))
+        try await expect(sight(.responseBody(after: 8)), equals: Sight(head + "3\r\nabc\r\n5\r\ndefgh\r\n", .reset))
+        try await expect(sight(.responseEnd), equals: Sight(head + "3\r\nabc\r\n5\r\ndefgh\r\n0\r\n\r\n", .reset))
     }
 
     @Test("BEY-11: the delay comes before a fault of the answer, and interim answers come before a broken head")
@@ -91,7 +92,7 @@ struct BrokenAnswerTests {
         response.interim = [MockResponse.Interim(103)]
         response.delay = 0.02
         let start = DispatchTime.now().uptimeNanoseconds
-        #expect(try await MockServer.sight(of: response) == Sight("HTTP/1.1 103 Early Hints\r\n\r\nHTTP"))
-        #expect(DispatchTime.now().uptimeNanoseconds - start >= 20_000_000)
+        try await expect(MockServer.sight(of: response), equals: Sight("HTTP/1.1 103 Early Hints\r\n\r\nHTTP"))
+        expect(DispatchTime.now().uptimeNanoseconds - start >= 20_000_000)
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetworkTesting
+@testable import TestSupport
 
 @Suite("Long and slow answers")
 struct LongAnswerTests {
@@ -13,8 +14,8 @@ struct LongAnswerTests {
         let count = 1 << 30
         let response = MockResponse(body: .repeating(0x61, count: count))
         let segments = ResponsePlan(response, method: "GET").wire(closing: false, minorVersion: 1)
-        #expect(segments.last == .repeating(0x61, count: count))
-        #expect(segments.count == 2)
+        expect(segments.last, equals: .repeating(0x61, count: count))
+        expect(segments.count, equals: 2)
         let server = try MockServer()
         server.route("GET", "/") { _ in response }
         server.route("GET", "/next") { _ in .text("next") }
@@ -24,9 +25,9 @@ struct LongAnswerTests {
             let head = try client.receiveHead()
             return (head, try client.receive(count, of: 0x61), try client.get("/next"))
         }
-        #expect(head == "HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n")
-        #expect(isEqual)
-        #expect(next == "next")
+        expect(head, equals: "HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n")
+        expect(isEqual)
+        expect(next, equals: "next")
     }
 
     @Test("BEY-11: a repeated byte is cut, chunked and empty like other bodies")
@@ -39,11 +40,11 @@ struct LongAnswerTests {
         }
         func head(_ field: String) -> String { "HTTP/1.1 200 OK\r\n\(field)\r\nConnection: close\r\n\r\n" }
         let cut = head("Content-Length: \(Int.max)") + String(repeating: "b", count: 300_000)
-        #expect(try await sight(.max, .truncate(after: 300_000)) == Sight(cut))
+        try await expect(sight(.max, .truncate(after: 300_000)), equals: Sight(cut))
         let chunked =
             head("Transfer-Encoding: chunked") + "10\r\n\(String(repeating: "b", count: 16))\r\n0\r\nA: b\r\n\r\n"
-        #expect(try await sight(16, nil, ["A": "b"]) == Sight(chunked))
-        #expect(try await sight(-1, nil) == Sight(head("Content-Length: 0")))
+        try await expect(sight(16, nil, ["A": "b"]), equals: Sight(chunked))
+        try await expect(sight(-1, nil), equals: Sight(head("Content-Length: 0")))
     }
 
     @Test("BEY-11: a client that leaves an endless body ends its connection, and others are served in the meantime")
@@ -57,10 +58,10 @@ struct LongAnswerTests {
             _ = try client.receiveHead()
             return try client.receive(10_000_000, of: 0)
         }
-        #expect(isEqual)
-        #expect(try await onThread { try RawClient(server).get("/other") } == "other")
+        expect(isEqual)
+        try await expect(onThread { try RawClient(server).get("/other") }, equals: "other")
         client.close()
-        #expect(await server.waitForConnections(0))
+        await expect(server.waitForConnections(0))
     }
 
     @Test("BEY-11: an answer is never faster than its rate")
@@ -75,7 +76,7 @@ struct LongAnswerTests {
             return Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         }
         // A slow machine only takes longer; the margin is for rounding.
-        #expect(seconds >= 0.99)
+        expect(seconds >= 0.99)
     }
 
     @Test(
@@ -95,12 +96,12 @@ struct LongAnswerTests {
         server.route("GET", "/other") { _ in .text("other") }
         let client = try RawClient(server)
         try client.send(Self.get)
-        #expect(await server.waitForRequests(1))
+        await expect(server.waitForRequests(1))
         // The server's loop still serves other clients.
-        #expect(try await onThread { try RawClient(server).get("/other") } == "other")
+        try await expect(onThread { try RawClient(server).get("/other") }, equals: "other")
         let sight = try await onThread { client.receiveAll() }
         let whole = Data("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n".utf8) + body
-        #expect(sight == Sight(bytes: rate == 5 ? Data("HTT".utf8) : whole, ending: .end))
+        expect(sight, equals: Sight(bytes: rate == 5 ? Data("HTT".utf8) : whole, ending: .end))
     }
 
     @Test("BEY-11: after a slow answer the connection has its full speed again")
@@ -117,9 +118,9 @@ struct LongAnswerTests {
             let isEqual = try client.receive(40_000, of: 0x64)
             return (isEqual, Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9)
         }
-        #expect(isEqual)
+        expect(isEqual)
         // The previous rate would take 200 seconds.
-        #expect(seconds < 100)
+        expect(seconds < 100)
     }
 
     @Test("BEY-11: a slow answer ends with its client, and with the server")
@@ -129,27 +130,27 @@ struct LongAnswerTests {
         let (gone, left) = (try RawClient(server), try RawClient(server))
         try gone.send(Self.get)
         try left.send(Self.get)
-        #expect(await server.waitForRequests(2))
+        await expect(server.waitForRequests(2))
         gone.close()
-        #expect(await server.waitForConnections(1))
+        await expect(server.waitForConnections(1))
         server.stop()
         let ending = try await onThread { left.receiveAll().ending }
-        #expect(ending == .end)
+        expect(ending, equals: .end)
     }
 
     @Test("BEY-11: a pace allows its share at each tick and accumulates nothing")
     func pace() {
         for (rate, share, interval) in [(1, 1, 1.0), (0, 1, 1.0), (-5, 1, 1.0), (10, 1, 0.1), (1_000, 20, 0.02)] {
             var pace = Pace(bytesPerSecond: rate)
-            #expect(pace.share == share)
-            #expect(pace.interval == interval)
-            #expect(pace.allowance == 0)
+            expect(pace.share, equals: share)
+            expect(pace.interval, equals: interval)
+            expect(pace.allowance, equals: 0)
             pace.tick()
             pace.tick()
-            #expect(pace.allowance == share)
+            expect(pace.allowance, equals: share)
             pace.spend(share)
-            #expect(pace.allowance == 0)
+            expect(pace.allowance, equals: 0)
         }
-        #expect(Pace(bytesPerSecond: .max).interval.isFinite)
+        expect(Pace(bytesPerSecond: .max).interval.isFinite)
     }
 }

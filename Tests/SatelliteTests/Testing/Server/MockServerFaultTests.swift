@@ -24,8 +24,8 @@ struct MockServerFaultTests {
 
     @Test("BEY-11: close ends the connection without a byte")
     func close() async throws {
-        #expect(try await see(.fault(.close)).get() == "")
-        #expect(try await see(MockResponse(delay: 0.01, fault: .close)).get() == "")
+        try await expect(see(.fault(.close)).get(), equals: "")
+        try await expect(see(MockResponse(delay: 0.01, fault: .close)).get(), equals: "")
     }
 
     @Test("BEY-11: reset resets the connection")
@@ -34,7 +34,7 @@ struct MockServerFaultTests {
             Issue.record("the connection was closed in good order")
             return
         }
-        #expect(failure.number == ECONNRESET)
+        expect(failure.number, equals: ECONNRESET)
     }
 
     @Test("BEY-11: truncate sends the head of the whole body and its first bytes, and closes")
@@ -44,20 +44,20 @@ struct MockServerFaultTests {
         }
         let data = MockResponse.Body.data(Data("0123456789".utf8))
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
-        #expect(try await see(fault(3, data)).get() == head + "012")
-        #expect(try await see(fault(0, data)).get() == head)
-        #expect(try await see(fault(-1, data)).get() == head)
-        #expect(try await see(fault(99, data)).get() == head + "0123456789")
+        try await expect(see(fault(3, data)).get(), equals: head + "012")
+        try await expect(see(fault(0, data)).get(), equals: head)
+        try await expect(see(fault(-1, data)).get(), equals: head)
+        try await expect(see(fault(99, data)).get(), equals: head + "0123456789")
         let chunks = MockResponse.Body.chunks([Data("abc".utf8), Data("defgh".utf8)])
         let chunkHead = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        #expect(try await see(fault(5, chunks)).get() == chunkHead + "3\r\nabc\r\n5\r\nde")
-        #expect(try await see(fault(8, chunks)).get() == chunkHead + "3\r\nabc\r\n5\r\ndefgh\r\n")
+        try await expect(see(fault(5, chunks)).get(), equals: chunkHead + "3\r\nabc\r\n5\r\nde")
+        try await expect(see(fault(8, chunks)).get(), equals: chunkHead + "3\r\nabc\r\n5\r\ndefgh\r\n")
     }
 
     @Test("BEY-11: raw sends these bytes and closes")
     func raw() async throws {
-        #expect(try await see(.fault(.raw(Data("SSH-2.0\r\n".utf8)))).get() == "SSH-2.0\r\n")
-        #expect(try await see(.fault(.raw(Data()))).get() == "")
+        try await expect(see(.fault(.raw(Data("SSH-2.0\r\n".utf8)))).get(), equals: "SSH-2.0\r\n")
+        try await expect(see(.fault(.raw(Data()))).get(), equals: "")
     }
 
     @Test("BEY-11: stall never answers and keeps the connection, until the client closes it")
@@ -67,12 +67,12 @@ struct MockServerFaultTests {
         server.route("GET", "/next") { _ in .text("next") }
         let stalled = try RawClient(server)
         try stalled.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n")
-        #expect(await server.waitForRequests(1))
-        #expect(try await onThread { try RawClient(server).get("/next") } == "next")
-        #expect(await server.waitForConnections(1))
-        #expect(server.requests.count == 2, "the request behind the stalled one was answered")
+        await expect(server.waitForRequests(1))
+        try await expect(onThread { try RawClient(server).get("/next") }, equals: "next")
+        await expect(server.waitForConnections(1))
+        expect(server.requests.count, equals: 2, "the request behind the stalled one was answered")
         stalled.close()
-        #expect(await server.waitForConnections(0))
+        await expect(server.waitForConnections(0))
     }
 
     @Test("BEY-11: a line break in a scripted header becomes a 500 with the reason, and the stream stays valid")
@@ -87,9 +87,9 @@ struct MockServerFaultTests {
             return try ["/value", "/name", "/status", "/good"].map { try client.get($0) }
         }
         let start = "{\"error\":\"the scripted response cannot be sent: "
-        #expect(bodies[0] == start + "the value of A has a control character in it\"}")
-        #expect(bodies[1] == start + #"\"A\\n\" is not a field name"}"#)
-        #expect(bodies[2] == start + "12 is not a status code\"}")
-        #expect(bodies[3] == "good")
+        expect(bodies[0], equals: start + "the value of A has a control character in it\"}")
+        expect(bodies[1], equals: start + #"\"A\\n\" is not a field name"}"#)
+        expect(bodies[2], equals: start + "12 is not a status code\"}")
+        expect(bodies[3], equals: "good")
     }
 }

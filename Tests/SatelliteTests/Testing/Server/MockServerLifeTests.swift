@@ -12,7 +12,7 @@ struct MockServerLifeTests {
         let server = try MockServer()
         server.route("GET", "/*") { request in .text(request.path) }
         let clients = try await onThread { try (0..<200).map { _ in try RawClient(server) } }
-        #expect(await server.waitForConnections(200))
+        await expect(server.waitForConnections(200))
         let wrong = try await onThread {
             var wrong: [String] = []
             for round in 0..<5 {
@@ -26,14 +26,14 @@ struct MockServerLifeTests {
             }
             return wrong
         }
-        #expect(wrong.isEmpty)
-        #expect(server.connectionCount == 200)
-        #expect(server.requests.count == 1000)
+        expect(wrong.isEmpty)
+        expect(server.connectionCount, equals: 200)
+        expect(server.requests.count, equals: 1000)
         let perConnection = Dictionary(grouping: server.requests, by: \.connection)
-        #expect(perConnection.count == 200)
-        #expect(perConnection.values.allSatisfy { $0.count == 5 })
+        expect(perConnection.count, equals: 200)
+        expect(perConnection.values.allSatisfy { $0.count == 5 })
         for client in clients { client.close() }
-        #expect(await server.waitForConnections(0))
+        await expect(server.waitForConnections(0))
     }
 
     @Test("BEY-11: stop ends connections and the port, may be repeated, and keeps the received requests")
@@ -42,14 +42,14 @@ struct MockServerLifeTests {
         server.route("GET", "/") { _ in .fault(.stall) }
         let client = try RawClient(server)
         try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        #expect(await server.waitForRequests(1))
+        await expect(server.waitForRequests(1))
         server.stop()
-        #expect(server.connectionCount == 0)
+        expect(server.connectionCount, equals: 0)
         server.stop()
-        #expect(try await onThread { try client.receiveToEnd() } == "")
+        try await expect(onThread { try client.receiveToEnd() }, equals: "")
         // Another program may have taken the port by now.
         if let other = try? RawClient(server) { _ = try await onThread { try other.get("/") } }
-        #expect(server.requests.count == 1 && server.connectionCount == 0)
+        expect(server.requests.count == 1 && server.connectionCount == 0)
     }
 
     @Test("BEY-11: an answer that is ready after the server stopped is dropped")
@@ -68,12 +68,12 @@ struct MockServerLifeTests {
         try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         // The route must have started, because a stopped server calls no routes.
         let hasBegun = try await onThread { began.wait(timeout: .now() + 60) == .success }
-        #expect(hasBegun)
+        expect(hasBegun)
         server.stop()
         gate.signal()
-        #expect(try await onThread { try client.receiveToEnd() } == "")
+        try await expect(onThread { try client.receiveToEnd() }, equals: "")
         let hasEnded = try await onThread { ended.wait(timeout: .now() + 60) == .success }
-        #expect(hasEnded)
+        expect(hasEnded)
     }
 
     @Test(
@@ -91,12 +91,12 @@ struct MockServerLifeTests {
         let client = try RawClient(server)
         let other = try RawClient(server)
         try client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-        #expect(await server.waitForRequests(1))
+        await expect(server.waitForRequests(1))
         client.finishWriting()
         // By the time it answers, the server has seen the first connection close.
-        #expect(try await onThread { try other.get("/other") } == "x")
+        try await expect(onThread { try other.get("/other") }, equals: "x")
         gate.signal()
-        #expect(await server.waitForConnections(1))
+        await expect(server.waitForConnections(1))
     }
 
     @Test("BEY-11: a released server stops")
@@ -107,10 +107,10 @@ struct MockServerLifeTests {
             server.route("GET", "/") { _ in .text("x") }
             client = try RawClient(server)
             let asked = try #require(client)
-            #expect(try await onThread { try asked.get("/") } == "x")
+            try await expect(onThread { try asked.get("/") }, equals: "x")
         }
         let left = try #require(client)
-        #expect(try await onThread { try left.receiveToEnd() } == "")
+        try await expect(onThread { try left.receiveToEnd() }, equals: "")
     }
 
     @Test("BEY-11: stop releases routes that hold the server")
@@ -129,7 +129,7 @@ struct MockServerLifeTests {
             let server = try MockServer()
             let route = Route(released)
             server.route("GET", "/") { _ in withExtendedLifetime(route) { .text("\(server.requests.count)") } }
-            #expect(try await onThread { try RawClient(server).get("/") } == "1")
+            try await expect(onThread { try RawClient(server).get("/") }, equals: "1")
             server.stop()
         }
         // The thread that ran the route's closure releases it after sending the answer.
@@ -141,9 +141,9 @@ struct MockServerLifeTests {
         let server = try MockServer()
         let waiting = Task { await server.waitForRequests(1, timeout: 3600) }
         waiting.cancel()
-        #expect(await waiting.value == false)
-        #expect(await server.waitForRequests(1, timeout: 0) == false)
-        #expect(await server.waitForRequests(0, timeout: 0))
+        await expect(waiting.value, equals: false)
+        await expect(server.waitForRequests(1, timeout: 0), equals: false)
+        await expect(server.waitForRequests(0, timeout: 0))
     }
 
     #if os(Linux)
@@ -167,13 +167,13 @@ struct MockServerLifeTests {
             try client.send("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
             return client
         }
-        #expect(await server.waitForRequests(3))
+        await expect(server.waitForRequests(3))
         let before = try identities()
         let owned = server.descriptors.compactMap { before[$0] }
-        #expect(owned.count == 6)
+        expect(owned.count, equals: 6)
         server.stop()
         let after = Set(try identities().values)
-        #expect(owned.filter(after.contains) == [])
+        expect(owned.filter(after.contains), equals: [])
         for client in clients { client.close() }
     }
     #endif

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetworkTesting
+@testable import TestSupport
 
 #if canImport(Darwin)
 import Darwin
@@ -23,12 +24,12 @@ struct MockServerTests {
             let bodies = try (0..<3).map { try client.get("/hello?\($0)") }
             return bodies + [try RawClient(server).get("/hello?other")]
         }
-        #expect(bodies == ["hello 0", "hello 1", "hello 2", "hello other"])
-        #expect(server.requests.map(\.connection) == [1, 1, 1, 2])
-        #expect(server.requests.map(\.target) == ["/hello?0", "/hello?1", "/hello?2", "/hello?other"])
-        #expect(server.requests(to: "/hello").count == 4)
-        #expect(server.requests(to: "/hello?0").isEmpty)
-        #expect(await server.waitForConnections(0))
+        expect(bodies, equals: ["hello 0", "hello 1", "hello 2", "hello other"])
+        expect(server.requests.map(\.connection), equals: [1, 1, 1, 2])
+        expect(server.requests.map(\.target), equals: ["/hello?0", "/hello?1", "/hello?2", "/hello?other"])
+        expect(server.requests(to: "/hello").count, equals: 4)
+        expect(server.requests(to: "/hello?0").isEmpty)
+        await expect(server.waitForConnections(0))
     }
 
     @Test("BEY-11: an answer has the documented bytes")
@@ -49,8 +50,9 @@ struct MockServerTests {
         }
         let hi =
             "HTTP/1.1 201 Created\r\nX-A: 1\r\nX-A: 2\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 2\r\n"
-        #expect(
-            text == hi + "\r\nhi"
+        expect(
+            text,
+            equals: hi + "\r\nhi"
                 + "HTTP/1.1 204 No Content\r\n\r\n"
                 + "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\na\r\n0123456789\r\n0\r\n\r\n"
                 + "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nContent-Length: 7\r\n\r\n"
@@ -71,8 +73,9 @@ struct MockServerTests {
             try client.send("HEAD /size HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             return try client.receiveToEnd()
         }
-        #expect(
-            text == "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\n"
+        expect(
+            text,
+            equals: "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\n"
                 + "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "HTTP/1.1 200 OK\r\nContent-Length: 123\r\nConnection: close\r\n\r\n"
         )
@@ -97,9 +100,9 @@ struct MockServerTests {
             try client.send((0..<50).map { "GET /\($0) HTTP/1.1\r\nHost: a\r\n\r\n" }.joined())
             return try (0..<50).map { _ in try client.receiveAnswer().body }
         }
-        #expect(bodies == (0..<50).map { Data("/\($0)".utf8) })
-        #expect(running.withLock { $0.most } == 1)
-        #expect(server.requests.allSatisfy { $0.connection == 1 })
+        expect(bodies, equals: (0..<50).map { Data("/\($0)".utf8) })
+        expect(running.withLock { $0.most }, equals: 1)
+        expect(server.requests.allSatisfy { $0.connection == 1 })
     }
 
     @Test("BEY-11: HTTP/1.0 gets bare bytes and a closed connection")
@@ -111,7 +114,7 @@ struct MockServerTests {
             try client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
             return try client.receiveToEnd()
         }
-        #expect(text == "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc")
+        expect(text, equals: "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc")
     }
 
     @Test("BEY-11: a client that expects 100 gets it, then the answer")
@@ -125,8 +128,8 @@ struct MockServerTests {
             try client.send("body")
             return (interim, try client.receiveAnswer().body)
         }
-        #expect(interim == "HTTP/1.1 100 Continue\r\n\r\n")
-        #expect(body == Data("body".utf8))
+        expect(interim, equals: "HTTP/1.1 100 Continue\r\n\r\n")
+        expect(body, equals: Data("body".utf8))
     }
 
     @Test("BEY-11: 8 MiB go both ways, with a length and in chunks")
@@ -153,9 +156,9 @@ struct MockServerTests {
             try client.send("0\r\n\r\n")
             return (first, try client.receiveAnswer().body)
         }
-        #expect(first == body)
-        #expect(second == body)
-        #expect(server.requests.map(\.body.count) == [count, count])
+        expect(first, equals: body)
+        expect(second, equals: body)
+        expect(server.requests.map(\.body.count), equals: [count, count])
     }
 
     @Test("BEY-11: a delayed answer does not delay others")
@@ -166,15 +169,15 @@ struct MockServerTests {
         server.route("GET", "/fast") { _ in .text("fast") }
         let slow = try RawClient(server)
         try slow.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-        #expect(await server.waitForRequests(1))
+        await expect(server.waitForRequests(1))
         let bodies = try await onThread {
             let client = try RawClient(server)
             return [try client.get("/fast"), try client.get("/soon"), try client.get("/fast")]
         }
-        #expect(bodies == ["fast", "soon", "fast"])
-        #expect(await server.waitForConnections(1))
+        expect(bodies, equals: ["fast", "soon", "fast"])
+        await expect(server.waitForConnections(1))
         slow.close()
-        #expect(await server.waitForConnections(0), "a client that gives up is let go before the delay is over")
+        await expect(server.waitForConnections(0), "a client that gives up is let go before the delay is over")
     }
 
     @Test("BEY-11: invalid bytes get their status and a closed connection, and are no request")
@@ -188,12 +191,12 @@ struct MockServerTests {
                 return try client.receiveToEnd()
             }
         }
-        #expect(texts[0].hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
-        #expect(texts[0].hasSuffix("{\"error\":\"there is not exactly one Host\"}"))
-        #expect(texts[1].hasPrefix("HTTP/1.1 431 "))
-        #expect(texts[2].hasPrefix("HTTP/1.1 505 "))
-        #expect(texts.allSatisfy { $0.contains("\r\nConnection: close\r\n") })
-        #expect(server.requests.isEmpty)
+        expect(texts[0].hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
+        expect(texts[0].hasSuffix("{\"error\":\"there is not exactly one Host\"}"))
+        expect(texts[1].hasPrefix("HTTP/1.1 431 "))
+        expect(texts[2].hasPrefix("HTTP/1.1 505 "))
+        expect(texts.allSatisfy { $0.contains("\r\nConnection: close\r\n") })
+        expect(server.requests.isEmpty)
     }
 
     @Test("BEY-11: a client that ends its side still gets the answer that is being made")
@@ -206,23 +209,23 @@ struct MockServerTests {
             client.finishWriting()
             return try client.receiveToEnd()
         }
-        #expect(text.hasSuffix("\r\n\r\nstill"))
-        #expect(await server.waitForConnections(0))
+        expect(text.hasSuffix("\r\n\r\nstill"))
+        await expect(server.waitForConnections(0))
     }
 
     @Test("BEY-11: a hang-up ends no connection that has an answer to send, since Darwin reports one at a half-close")
     func hangUp() {
         let connection = ServerConnection(id: 1, descriptor: -1)
         let hangUp = Int32(POLLIN | POLLHUP)
-        #expect(connection.isGone(hangUp) && connection.isGone(Int32(POLLERR)) && connection.isGone(Int32(POLLNVAL)))
-        #expect(!connection.isGone(Int32(POLLIN | POLLOUT)))
+        expect(connection.isGone(hangUp) && connection.isGone(Int32(POLLERR)) && connection.isGone(Int32(POLLNVAL)))
+        expect(!connection.isGone(Int32(POLLIN | POLLOUT)))
         for phase in [ServerConnection.Phase.answering, .writing(then: .close), .writing(then: nil)] {
             connection.phase = phase
-            #expect(!connection.isGone(hangUp) && connection.isGone(Int32(POLLERR | POLLHUP)))
+            expect(!connection.isGone(hangUp) && connection.isGone(Int32(POLLERR | POLLHUP)))
         }
         for phase in [ServerConnection.Phase.stalled, .halfOpen] {
             connection.phase = phase
-            #expect(connection.isGone(hangUp))
+            expect(connection.isGone(hangUp))
         }
     }
 }

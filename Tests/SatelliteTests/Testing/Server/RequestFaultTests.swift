@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetworkTesting
+@testable import TestSupport
 
 @Suite("Requests broken off")
 struct RequestFaultTests {
@@ -32,10 +33,10 @@ struct RequestFaultTests {
                 try client.send("G")
                 return client.receiveAll()
             }
-            #expect(sight == Sight("", ending))
-            #expect(server.requests.count == (isKept ? 1 : 0))
-            #expect(server.faultCount == 1)
-            #expect(try await onThread { try RawClient(server).get("/") } == "x", "only one request was to fail")
+            expect(sight, equals: Sight("", ending))
+            expect(server.requests.count, equals: (isKept ? 1 : 0))
+            expect(server.faultCount, equals: 1)
+            try await expect(onThread { try RawClient(server).get("/") }, equals: "x", "only one request was to fail")
         }
     }
 
@@ -45,12 +46,12 @@ struct RequestFaultTests {
         server.route("GET", "/") { _ in .text("x") }
         server.failNextRequests(with: .close(at: .requestStart))
         try RawClient(server).finishWriting()
-        #expect(await server.waitForConnections(0))
-        #expect(server.faultCount == 0)
+        await expect(server.waitForConnections(0))
+        expect(server.faultCount, equals: 0)
         let client = try RawClient(server)
         try client.send(Self.get)
-        #expect(try await onThread { client.receiveAll() } == Sight(""))
-        #expect(server.faultCount == 1)
+        try await expect(onThread { client.receiveAll() }, equals: Sight(""))
+        expect(server.faultCount, equals: 1)
     }
 
     @Test("BEY-11: the next requests fail in order, also pipelined ones, and later requests do not")
@@ -64,9 +65,9 @@ struct RequestFaultTests {
         try client.send(Self.get + Self.get + Self.get + Self.get)
         let fields = "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\n"
         let expected = "first" + fields + "0123first" + fields + "0123HTTP/1.1 200 OK" + fields + "01"
-        #expect(try await onThread { client.receiveAll() } == Sight(expected))
-        #expect(server.faultCount == 3)
-        #expect(try await onThread { try RawClient(server).get("/") } == "0123")
+        try await expect(onThread { client.receiveAll() }, equals: Sight(expected))
+        expect(server.faultCount, equals: 3)
+        try await expect(onThread { try RawClient(server).get("/") }, equals: "0123")
     }
 
     @Test("BEY-11: the fault of the next request comes before those of its route and of its answer")
@@ -78,12 +79,12 @@ struct RequestFaultTests {
             server.failNextRequests(with: .raw(Data("next".utf8)))
             let client = try RawClient(server)
             try client.send("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try await onThread { client.receiveAll() } == Sight("next"))
+            try await expect(onThread { client.receiveAll() }, equals: Sight("next"))
             let second = try RawClient(server)
             try second.send("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try await onThread { second.receiveAll() } == Sight("", .reset))
+            try await expect(onThread { second.receiveAll() }, equals: Sight("", .reset))
         }
-        #expect(server.faultCount == 4)
+        expect(server.faultCount, equals: 4)
     }
 
     @Test("BEY-11: a request breaks off after the given bytes of its body", arguments: [0, 1, 100])
@@ -99,13 +100,13 @@ struct RequestFaultTests {
             if count > 0 {
                 // The server waits for the last byte. A request on another connection shows that it has read the rest.
                 try client.send(Data(count: count - 1))
-                #expect(try await onThread { try RawClient(server).get("/other").contains("no route") })
-                #expect(server.faultCount == 0)
+                try await expect(onThread { try RawClient(server).get("/other").contains("no route") })
+                expect(server.faultCount, equals: 0)
                 try client.send(Data(count: 1))
             }
-            #expect(try await onThread { client.receiveAll() } == Sight("", ending))
-            #expect(server.faultCount == 1)
-            #expect(server.requests(to: "/upload").isEmpty)
+            try await expect(onThread { client.receiveAll() }, equals: Sight("", ending))
+            expect(server.faultCount, equals: 1)
+            expect(server.requests(to: "/upload").isEmpty)
         }
     }
 
@@ -122,15 +123,15 @@ struct RequestFaultTests {
         ] {
             let client = try RawClient(server)
             try client.send(request)
-            #expect(try await onThread { client.receiveAll() } == Sight(""), "\(request)")
+            try await expect(onThread { client.receiveAll() }, equals: Sight(""), "\(request)")
         }
         let client = try RawClient(server)
         try client.send("POST /upload" + head + "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
         let go = try await onThread { try client.receiveHead() }
-        #expect(go == "HTTP/1.1 100 Continue\r\n\r\n")
+        expect(go, equals: "HTTP/1.1 100 Continue\r\n\r\n")
         try client.send("abcd")
-        #expect(try await onThread { client.receiveAll() } == Sight(""))
-        #expect(server.requests.isEmpty)
+        try await expect(onThread { client.receiveAll() }, equals: Sight(""))
+        expect(server.requests.isEmpty)
     }
 
     @Test("BEY-11: a stalled upload is still read, a half-open one is not")
@@ -142,20 +143,20 @@ struct RequestFaultTests {
             try stalled.send(Self.post(16_000_000))
             try stalled.send(Data(count: 16_000_000))
         }
-        #expect(await server.waitForFaults(1))
+        await expect(server.waitForFaults(1))
         stalled.close()
-        #expect(await server.waitForConnections(0))
+        await expect(server.waitForConnections(0))
         server.failNextRequests(with: .halfOpen(at: .requestBody(after: 10)))
         let held = try RawClient(server)
         try held.send(Self.post(64_000_000) + "0123456789")
-        #expect(await server.waitForFaults(2))
+        await expect(server.waitForFaults(2))
         held.limitSending(to: 0.2)
         let failure = await #expect(throws: RawClient.Failure.self) {
             try await onThread { try held.send(Data(count: 64_000_000)) }
         }
-        #expect(failure?.number == EAGAIN)
-        #expect(server.connectionCount == 1)
-        #expect(server.requests.isEmpty)
+        expect(failure?.number, equals: EAGAIN)
+        expect(server.connectionCount, equals: 1)
+        expect(server.requests.isEmpty)
     }
 
     @Test("BEY-11: a route with a fault of the answer receives the request")
@@ -165,8 +166,8 @@ struct RequestFaultTests {
         let client = try RawClient(server)
         try client.send(Self.post(2) + "ab")
         let sight = try await onThread { client.receiveAll() }
-        #expect(sight == Sight("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
-        #expect(server.requests.map(\.body) == [Data("ab".utf8)])
+        expect(sight, equals: Sight("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
+        expect(server.requests.map(\.body), equals: [Data("ab".utf8)])
     }
 
     @Test("BEY-11: a request is refused after its head, or a part of its body, with an answer and a closed connection")
@@ -178,10 +179,10 @@ struct RequestFaultTests {
             let client = try RawClient(server)
             try client.send("POST /upload\(path) HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" + body)
             let sight = try await onThread { client.receiveAll() }
-            #expect(sight.text.hasPrefix("HTTP/1.1 \(status)\r\n") && sight.ending == .end, "\(sight)")
-            #expect(sight.text.contains("Connection: close\r\n"))
+            expect(sight.text.hasPrefix("HTTP/1.1 \(status)\r\n") && sight.ending == .end, "\(sight)")
+            expect(sight.text.contains("Connection: close\r\n"))
         }
-        #expect(server.requests.isEmpty && server.faultCount == 2)
+        expect(server.requests.isEmpty && server.faultCount == 2)
     }
 
     @Test("BEY-11: an endless redirect never leads to the same URL twice")
@@ -200,6 +201,6 @@ struct RequestFaultTests {
                 return head.hasPrefix("HTTP/1.1 307 ") ? path : "no redirect"
             }
         }
-        #expect(locations == (1...100).map { "/loop/\($0)" })
+        expect(locations, equals: (1...100).map { "/loop/\($0)" })
     }
 }

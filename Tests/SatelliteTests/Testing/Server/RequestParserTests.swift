@@ -62,13 +62,13 @@ struct RequestParserTests {
     )
 
     private func expectStream(_ messages: [RequestParser.Message], _ place: String) {
-        #expect(messages.map(\.method) == ["GET", "POST", "PUT", "OPTIONS"], "\(place)")
-        #expect(messages.map(\.target) == ["/a?b=c", "/form", "/chunks", "*"], "\(place)")
+        expect(messages.map(\.method), equals: ["GET", "POST", "PUT", "OPTIONS"], "\(place)")
+        expect(messages.map(\.target), equals: ["/a?b=c", "/form", "/chunks", "*"], "\(place)")
         let bodies = ["", "12\r\n3", "hello0123456789", ""]
-        #expect(messages.map(\.body) == bodies.map { Data($0.utf8) }, "\(place)")
-        #expect(messages.map(\.minorVersion) == [1, 1, 1, 0], "\(place)")
-        #expect(messages.first?.headers == ["Host": "x", "Empty": "", "Spaced": "two  words"], "\(place)")
-        #expect(messages.dropFirst(2).first?.headers.values(for: "cookie") == ["a=1", "b=2"], "\(place)")
+        expect(messages.map(\.body), equals: bodies.map { Data($0.utf8) }, "\(place)")
+        expect(messages.map(\.minorVersion), equals: [1, 1, 1, 0], "\(place)")
+        expect(messages.first?.headers, equals: ["Host": "x", "Empty": "", "Spaced": "two  words"], "\(place)")
+        expect(messages.dropFirst(2).first?.headers.values(for: "cookie"), equals: ["a=1", "b=2"], "\(place)")
     }
 
     @Test("BEY-11: requests are the same wherever the stream is cut")
@@ -76,11 +76,11 @@ struct RequestParserTests {
         let stream = Self.stream
         for cut in 0...stream.count {
             let (messages, failure) = parse(stream, cuts: [cut])
-            #expect(failure == nil, "cut at \(cut)")
+            expect(failure == nil, "cut at \(cut)")
             expectStream(messages, "cut at \(cut)")
         }
         let (messages, failure) = parse(stream, cuts: Array(0..<stream.count))
-        #expect(failure == nil)
+        expect(failure == nil)
         expectStream(messages, "byte by byte")
     }
 
@@ -89,14 +89,14 @@ struct RequestParserTests {
         let head = "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n"
         var parser = RequestParser()
         parser.append(head.utf8)
-        #expect(try parser.next() == .continueExpected)
-        #expect(try parser.next() == nil)
+        try expect(parser.next(), equals: .continueExpected)
+        try expect(parser.next() == nil)
         parser.append("ab".utf8)
         guard case .request(let message) = try parser.next() else {
             Issue.record("no request")
             return
         }
-        #expect(message.body == Data("ab".utf8))
+        expect(message.body, equals: Data("ab".utf8))
 
         parser.append((head + "ab").utf8)
         guard case .request = try parser.next() else {
@@ -155,11 +155,11 @@ struct RequestParserTests {
     func refused(bytes: String, status: Int) {
         let bytes = Array(bytes.utf8)
         let (messages, failure) = parse(bytes)
-        #expect(messages.isEmpty)
-        #expect(failure?.statusCode == status)
-        #expect(failure?.reason.isEmpty == false)
-        for cut in 0...bytes.count { #expect(parse(bytes, cuts: [cut]).failure == failure, "cut at \(cut)") }
-        #expect(parse(bytes, cuts: Array(0..<bytes.count)).failure == failure)
+        expect(messages.isEmpty)
+        expect(failure?.statusCode, equals: status)
+        expect(failure?.reason.isEmpty, equals: false)
+        for cut in 0...bytes.count { expect(parse(bytes, cuts: [cut]).failure, equals: failure, "cut at \(cut)") }
+        expect(parse(bytes, cuts: Array(0..<bytes.count)).failure, equals: failure)
     }
 
     @Test("BEY-11: after invalid bytes nothing is read")
@@ -178,18 +178,18 @@ struct RequestParserTests {
         func head(_ count: Int) -> [UInt8] {
             Array("GET / HTTP/1.1\r\nHost: x\r\nA: \(String(repeating: "a", count: count - frame))\r\n\r\n".utf8)
         }
-        #expect(parse(head(limit)).messages.count == 1)
-        #expect(parse(head(limit + 1)).failure?.statusCode == 431)
-        #expect(parse(head(limit + 1), cuts: [limit - 1, limit]).failure?.statusCode == 431)
+        expect(parse(head(limit)).messages.count, equals: 1)
+        expect(parse(head(limit + 1)).failure?.statusCode, equals: 431)
+        expect(parse(head(limit + 1), cuts: [limit - 1, limit]).failure?.statusCode, equals: 431)
         let endless = Array("GET /".utf8) + Array(repeating: UInt8(ascii: "a"), count: limit)
-        #expect(parse(endless).failure?.statusCode == 431)
+        expect(parse(endless).failure?.statusCode, equals: 431)
         let many =
             Array("GET / HTTP/1.1\r\nHost: x\r\n".utf8)
             + Array(repeatElement("A: b\r\n".utf8, count: limit / 6).joined())
-        #expect(parse(many).failure?.statusCode == 431)
+        expect(parse(many).failure?.statusCode, equals: 431)
         let chunked = "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         let extended = Array((chunked + "1;").utf8) + Array(repeating: UInt8(ascii: "a"), count: 20_000)
-        #expect(parse(extended).failure?.statusCode == 400)
+        expect(parse(extended).failure?.statusCode, equals: 400)
     }
 
     @Test("BEY-11: a large body byte by byte and thousands of requests at once are read completely")
@@ -209,13 +209,13 @@ struct RequestParserTests {
             Issue.record("no request at the end")
             return
         }
-        #expect(message.body.count == count)
-        #expect(message.body.last == UInt8(truncatingIfNeeded: count - 1))
-        #expect(parser.bufferedCount == 0)
+        expect(message.body.count, equals: count)
+        expect(message.body.last, equals: UInt8(truncatingIfNeeded: count - 1))
+        expect(parser.bufferedCount, equals: 0)
 
         let one = Array("GET /x HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
         let (messages, failure) = parse(Array(repeatElement(one, count: 5000).joined()))
-        #expect(failure == nil)
-        #expect(messages.count == 5000)
+        expect(failure == nil)
+        expect(messages.count, equals: 5000)
     }
 }

@@ -26,16 +26,16 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "new"))
         let jobs = await client.start(100)
-        #expect(jobs.filter { !$0.isHeld }.isEmpty)
+        expect(jobs.filter { !$0.isHeld }.isEmpty)
         gate.open()
         for (index, job) in jobs.enumerated() {
-            #expect(try await job.result.get().statusCode == 200)
+            try await expect(job.result.get().statusCode, equals: 200)
             // Only the first request was sent before the refresh began.
-            #expect(job.sent == (index == 0 ? ["old", "new"] : ["new"]))
+            expect(job.sent, equals: (index == 0 ? ["old", "new"] : ["new"]))
         }
-        #expect(asked.withLock { $0 } == ["old"])
-        #expect(session.credential == "new")
-        #expect(await client.start().sent == ["new"])
+        expect(asked.withLock { $0 }, equals: ["old"])
+        expect(session.credential, equals: "new")
+        await expect(client.start().sent, equals: ["new"])
     }
 
     @Test(
@@ -51,8 +51,8 @@ struct AuthenticationSessionTests {
             return NetworkResponse(statusCode: status, body: Data((status == 401 ? "" : "expired").utf8))
         }
         let job = await client.start()
-        #expect(try await job.result.get().statusCode == 200)
-        #expect(session.credential == "new")
+        try await expect(job.result.get().statusCode, equals: 200)
+        expect(session.credential, equals: "new")
     }
 
     @Test("CBK-7: when the refresh fails all that wait end with the refusal and the cause, and later ones try again")
@@ -74,15 +74,15 @@ struct AuthenticationSessionTests {
         gates[0].open()
         for (index, job) in jobs.enumerated() {
             let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
-            #expect(error?.code == .unauthorized)
-            #expect(error?.underlying is Broken)
-            #expect(error?.statusCode == (index == 0 ? 401 : nil))
+            expect(error?.code, equals: .unauthorized)
+            expect(error?.underlying is Broken)
+            expect(error?.statusCode, equals: (index == 0 ? 401 : nil))
         }
-        #expect(session.credential == "old")
+        expect(session.credential, equals: "old")
         let later = await client.start()
-        #expect(later.isHeld)
+        expect(later.isHeld)
         gates[1].open()
-        #expect(try await later.result.get().statusCode == 200)
+        try await expect(later.result.get().statusCode, equals: 200)
     }
 
     @Test("CBK-7: of a failed refresh the message has the reason only; the rest is underneath")
@@ -105,8 +105,8 @@ struct AuthenticationSessionTests {
             )
             let job = await SessionClient(session, Self.server(accepting: "new")).start()
             let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
-            #expect(error?.message == "the credential could not be refreshed: \(words)")
-            #expect(error?.underlying != nil)
+            expect(error?.message, equals: "the credential could not be refreshed: \(words)")
+            expect(error?.underlying != nil)
         }
     }
 
@@ -122,11 +122,11 @@ struct AuthenticationSessionTests {
         }
         let job = await client.start()
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
-        #expect(error?.code == .unauthorized)
-        #expect(error?.statusCode == 401)
-        #expect(error?.serverMessage == "go away")
-        #expect(job.sent == ["old", "new"])
-        #expect(count.withLock { $0 } == 1)
+        expect(error?.code, equals: .unauthorized)
+        expect(error?.statusCode, equals: 401)
+        expect(error?.serverMessage, equals: "go away")
+        expect(job.sent, equals: ["old", "new"])
+        expect(count.withLock { $0 }, equals: 1)
     }
 
     @Test("CBK-7: an expired credential is refreshed before anything is sent; without one nothing is put in")
@@ -136,13 +136,13 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "old+"))
         let job = await client.start()
-        #expect(try await job.result.get().statusCode == 200)
-        #expect(job.sent == ["old+"])
+        try await expect(job.result.get().statusCode, equals: 200)
+        expect(job.sent, equals: ["old+"])
 
         let anonymous = SessionClient(AuthenticationSession(tokens), Self.server(accepting: "first"))
         let other = await anonymous.start()
-        #expect(try await other.result.get().statusCode == 200)
-        #expect(other.sent == [nil, "first"])
+        try await expect(other.result.get().statusCode, equals: 200)
+        expect(other.sent, equals: [nil, "first"])
     }
 
     @Test("CBK-7: a request that is cancelled while it waits hears nothing; the refresh goes on without it")
@@ -160,9 +160,9 @@ struct AuthenticationSessionTests {
             job.cancel()
         }
         gate.open()
-        #expect(await eventually { session.credential == "new" })
-        #expect(try await client.start().result.get().statusCode == 200)
-        #expect(jobs.map(\.endCount) == [0, 0])
+        await expect(eventually { session.credential == "new" })
+        try await expect(client.start().result.get().statusCode, equals: 200)
+        expect(jobs.map(\.endCount), equals: [0, 0])
     }
 
     @Test("CBK-7: requests of a refresh have no credential and are not refreshed; others are not exempt")
@@ -179,17 +179,17 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "new"))
         holder.withLock { $0 = client }
-        #expect(try await client.start().result.get().statusCode == 200)
+        try await expect(client.start().result.get().statusCode, equals: 200)
         let job = try #require(inner.withLock { $0 })
-        #expect(job.sent == [nil])
-        #expect(try await job.result.get().statusCode == 401)
+        expect(job.sent, equals: [nil])
+        try await expect(job.result.get().statusCode, equals: 401)
         holder.withLock { $0 = nil }
 
         let other = AuthenticationSession(TestTokens { _ in "x" }, credential: "o", clock: ManualClock())
         let url = URL(fileURLWithPath: "/")
         RequestAuthentication.$refreshing.withValue([ObjectIdentifier(session)]) {
-            #expect(session.begin(url, base: nil).isExempt)
-            #expect(!other.begin(url, base: nil).isExempt)
+            expect(session.begin(url, base: nil).isExempt)
+            expect(!other.begin(url, base: nil).isExempt)
         }
     }
 
@@ -205,12 +205,12 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "mine"))
         let job = await client.start()
-        #expect(job.isHeld)
+        expect(job.isHeld)
         session.signIn("mine")
-        #expect(try await job.result.get().statusCode == 200)
+        try await expect(job.result.get().statusCode, equals: 200)
         gate.open()
-        #expect(await eventually { wasCancelled.withLock { $0 } })
-        #expect(session.credential == "mine")
+        await expect(eventually { wasCancelled.withLock { $0 } })
+        expect(session.credential, equals: "mine")
     }
 
     @Test("CBK-7: signing out ends waiting requests, and a refresh does not sign in again")
@@ -227,11 +227,11 @@ struct AuthenticationSessionTests {
         let job = await client.start()
         session.signOut()
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
-        #expect(error?.code == .unauthorized)
-        #expect(error?.message == "signed out during the refresh")
+        expect(error?.code, equals: .unauthorized)
+        expect(error?.message, equals: "signed out during the refresh")
         gate.open()
-        #expect(await eventually { isOver.withLock { $0 } })
-        #expect(session.credential == nil)
+        await expect(eventually { isOver.withLock { $0 } })
+        expect(session.credential == nil)
     }
 
     @Test("CBK-7: a refresh that never ends is given up at its deadline, and its task is cancelled")
@@ -248,14 +248,14 @@ struct AuthenticationSessionTests {
         let client = SessionClient(session, Self.server(accepting: "new"))
         let job = await client.start()
         clock.advance(by: 19.9)
-        #expect(job.isHeld)
+        expect(job.isHeld)
         clock.advance(by: 0.2)
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
-        #expect(error?.code == .unauthorized)
-        #expect((error?.underlying as? NetworkError)?.code == .timedOut)
+        expect(error?.code, equals: .unauthorized)
+        expect((error?.underlying as? NetworkError)?.code, equals: .timedOut)
         gate.open()
-        #expect(await eventually { wasCancelled.withLock { $0 } })
-        #expect(session.credential == "old")
+        await expect(eventually { wasCancelled.withLock { $0 } })
+        expect(session.credential, equals: "old")
     }
 
     @Test("CBK-7: a server that refuses whatever comes is not asked for more than a few refreshes")
@@ -273,13 +273,13 @@ struct AuthenticationSessionTests {
         for _ in 0..<3 { _ = await client.start().result }
         let job = await client.start()
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
-        #expect(error?.message?.contains("3 times within 10.0 seconds") == true)
-        #expect(job.sent.count == 1)
-        #expect(count.withLock { $0 } == 3)
-        #expect(await eventually { clock.pendingCount == 0 })
+        expect(error?.message?.contains("3 times within 10.0 seconds"), equals: true)
+        expect(job.sent.count, equals: 1)
+        expect(count.withLock { $0 }, equals: 3)
+        await expect(eventually { clock.pendingCount == 0 })
         clock.advance(by: 10)
         _ = await client.start().result
-        #expect(count.withLock { $0 } == 4)
+        expect(count.withLock { $0 }, equals: 4)
     }
 
     @Test("CBK-7: the late refusal of an old credential is answered with the new one, without a refresh")
@@ -305,7 +305,7 @@ struct AuthenticationSessionTests {
         ) {
             wait in await wait()
         }
-        #expect(again?.message.headers["Authorization"] == "Bearer new" && count.withLock { $0 } == 0)
+        expect(again?.message.headers["Authorization"] == "Bearer new" && count.withLock { $0 } == 0)
     }
 
     @Test("CBK-7: a refresh counts for its window: then there is room for another one")
@@ -328,12 +328,12 @@ struct AuthenticationSessionTests {
         let client = SessionClient(session) { _ in NetworkResponse(statusCode: 401) }
         for expected in [1, 2, 2] {
             _ = await client.start().result
-            #expect(count.withLock { $0 } == expected)
+            expect(count.withLock { $0 }, equals: expected)
             if expected == 1 { clock.advance(by: 4) }
         }
         clock.advance(by: 6)
         for _ in 0..<2 { _ = await client.start().result }
-        #expect(count.withLock { $0 } == 3)
+        expect(count.withLock { $0 }, equals: 3)
     }
 
     @Test("CBK-7: by default five refreshes begin within 30 seconds, and a refresh ends after 120")
@@ -349,13 +349,13 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", clock: clock)
         let client = SessionClient(session) { _ in NetworkResponse(statusCode: 401) }
         for _ in 1...6 { _ = await client.start().result }
-        #expect(count.withLock { $0 } == 5)
+        expect(count.withLock { $0 }, equals: 5)
         clock.advance(by: 29.9)
         _ = await client.start().result
-        #expect(count.withLock { $0 } == 5)
+        expect(count.withLock { $0 }, equals: 5)
         clock.advance(by: 0.1)
         _ = await client.start().result
-        #expect(count.withLock { $0 } == 6)
+        expect(count.withLock { $0 }, equals: 6)
 
         let never = Gate()
         let slowTokens = TestTokens { _ in
@@ -365,10 +365,10 @@ struct AuthenticationSessionTests {
         let slow = AuthenticationSession(slowTokens, credential: "old", clock: clock)
         let job = await SessionClient(slow, Self.server(accepting: "new")).start()
         clock.advance(by: 119.9)
-        #expect(job.isHeld)
+        expect(job.isHeld)
         clock.advance(by: 0.1)
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
-        #expect((error?.underlying as? NetworkError)?.code == .timedOut)
+        expect((error?.underlying as? NetworkError)?.code, equals: .timedOut)
         never.open()
     }
 
@@ -382,8 +382,8 @@ struct AuthenticationSessionTests {
         }
         let job = await client.start()
         // Another status is no refusal.
-        #expect(try await job.result.get().statusCode == 403)
-        #expect(job.sent == ["old", "new"])
+        try await expect(job.result.get().statusCode, equals: 403)
+        expect(job.sent, equals: ["old", "new"])
     }
 
     @Test("CBK-7: a credential that cannot be put in is an error of that request which says so")
@@ -391,13 +391,13 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(TestTokens { _ in "" }, credential: "two words", clock: ManualClock())
         let client = SessionClient(session) { _ in NetworkResponse() }
         let error = await #expect(throws: NetworkError.self) { try await client.start().result.get() }
-        #expect(error?.code == .invalidRequest)
+        expect(error?.code, equals: .invalidRequest)
         var tokens = TestTokens { _ in "" }
         tokens.applied = { _ in throw Broken() }
         let other = SessionClient(AuthenticationSession(tokens, credential: "x")) { _ in NetworkResponse() }
         let broken = await #expect(throws: NetworkError.self) { try await other.start().result.get() }
-        #expect(broken?.code == .invalidRequest)
-        #expect(broken?.underlying is Broken)
+        expect(broken?.code, equals: .invalidRequest)
+        expect(broken?.underlying is Broken)
     }
 
     @Test("CBK-7: the program's code may use the session, and sign in while a credential is looked at")
@@ -419,9 +419,9 @@ struct AuthenticationSessionTests {
         holder.withLock { $0 = session }
         let client = SessionClient(session, Self.server(accepting: "signed.in+"))
         let job = await client.start()
-        #expect(try await job.result.get().statusCode == 200)
+        try await expect(job.result.get().statusCode, equals: 200)
         // The expired credential has been replaced by the time the check returns.
-        #expect(job.sent == ["signed.in", "signed.in+"])
+        expect(job.sent, equals: ["signed.in", "signed.in+"])
         holder.withLock { $0 = nil }
     }
 
@@ -442,7 +442,7 @@ struct AuthenticationSessionTests {
             let client = SessionClient(made) { _ in NetworkResponse(statusCode: 401) }
             _ = await client.start().result
         }
-        #expect(await eventually { session == nil && token == nil })
+        await expect(eventually { session == nil && token == nil })
     }
 
     @Test(
@@ -482,14 +482,14 @@ struct AuthenticationSessionTests {
                             job.cancel()
                         } else {
                             _ = await job.result
-                            #expect(job.endCount == 1, "seed \(seed)")
+                            expect(job.endCount, equals: 1, "seed \(seed)")
                         }
-                        #expect(job.sent.count <= 2, "seed \(seed)")
+                        expect(job.sent.count <= 2, "seed \(seed)")
                     }
                 }
             }
         }
-        #expect(running.withLock { $0.most } <= 1, "seed \(seed)")
-        #expect(running.withLock { $0.made } > 1, "seed \(seed)")
+        expect(running.withLock { $0.most } <= 1, "seed \(seed)")
+        expect(running.withLock { $0.made } > 1, "seed \(seed)")
     }
 }

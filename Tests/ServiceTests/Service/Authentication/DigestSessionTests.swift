@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("DigestSession")
 struct DigestSessionTests {
@@ -27,7 +28,7 @@ struct DigestSessionTests {
     /// The parameters of an `Authorization` field.
     private static func fields(_ authorization: String) throws -> [String: String] {
         let read = try #require(challenges(authorization).first)
-        #expect(read.scheme == "digest")
+        expect(read.scheme, equals: "digest")
         return read.parameters
     }
 
@@ -46,8 +47,9 @@ struct DigestSessionTests {
                 + #"nonce="\#(Self.rfcNonce)", opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS""#
         )
         let fields = try Self.fields(session.authorization(method: "GET", target: "/dir/index.html"))
-        #expect(
-            fields == [
+        expect(
+            fields,
+            equals: [
                 "username": "Mufasa", "realm": "http-auth@example.org", "uri": "/dir/index.html",
                 "algorithm": session.algorithm.rawValue, "nonce": Self.rfcNonce, "nc": "00000001",
                 "cnonce": Self.rfcClientNonce, "qop": "auth", "response": response,
@@ -74,9 +76,9 @@ struct DigestSessionTests {
             clientNonce: clientNonce
         )
         let fields = try Self.fields(hashed.authorization(method: "GET", target: "/doe.json"))
-        #expect(fields["username"] == "5a1a8a47df5c298551b9b42ba9b05835174a5bd7d511ff7fe9191d8e946fc4e7")
-        #expect(fields["userhash"] == "true")
-        #expect(fields["response"] == response)
+        expect(fields["username"], equals: "5a1a8a47df5c298551b9b42ba9b05835174a5bd7d511ff7fe9191d8e946fc4e7")
+        expect(fields["userhash"], equals: "true")
+        expect(fields["response"], equals: response)
 
         var plain = try Self.session(
             challenge,
@@ -85,9 +87,9 @@ struct DigestSessionTests {
             clientNonce: clientNonce
         )
         let authorization = plain.authorization(method: "GET", target: "/doe.json")
-        #expect(authorization.contains("username*=UTF-8''J%C3%A4s%C3%B8n%20Doe,"))
-        #expect(!authorization.contains("userhash"))
-        #expect(authorization.contains(response))
+        expect(authorization.contains("username*=UTF-8''J%C3%A4s%C3%B8n%20Doe,"))
+        expect(!authorization.contains("userhash"))
+        expect(authorization.contains(response))
     }
 
     @Test("SEC-4: a challenge without qop is answered as in RFC 2069")
@@ -97,8 +99,9 @@ struct DigestSessionTests {
             password: "Circle Of Life"
         )
         let fields = try Self.fields(session.authorization(method: "GET", target: "/dir/index.html"))
-        #expect(
-            fields == [
+        expect(
+            fields,
+            equals: [
                 "username": "Mufasa", "realm": "testrealm@host.com", "nonce": "dcd98b7102dd2f0e8b11d0f600bfb0c093",
                 "uri": "/dir/index.html", "response": "670fd8c2df070c60b045671b8b24ff02",
             ]
@@ -112,22 +115,22 @@ struct DigestSessionTests {
         for _ in 0..<17 {
             counts.append(try Self.fields(session.authorization(method: "GET", target: "/"))["nc"])
         }
-        #expect(counts.first == "00000001")
-        #expect(counts.last == "00000011")
+        expect(counts.first, equals: "00000001")
+        expect(counts.last, equals: "00000011")
         session.take(["Authentication-Info": "nextnonce=\"two\", qop=auth"])
         let next = try Self.fields(session.authorization(method: "GET", target: "/"))
-        #expect(next["nonce"] == "two")
-        #expect(next["nc"] == "00000001")
+        expect(next["nonce"], equals: "two")
+        expect(next["nc"], equals: "00000001")
         // The session key stays that of the first challenge (section 3.4.2).
         let algorithm = DigestSession.Algorithm.sha256Session
         let secret = algorithm.digest("Mufasa:r:Circle of Life")
         let key = algorithm.digest("\(secret):one:\(Self.rfcClientNonce)")
         let request = algorithm.digest("GET:/")
         let answer = algorithm.digest("\(key):two:00000001:\(Self.rfcClientNonce):auth:\(request)")
-        #expect(next["response"] == answer)
+        expect(next["response"], equals: answer)
         session.take(["Authentication-Info": "qop=auth"])
         session.take(["Authentication-Info": "nextnonce=\"two\""])
-        #expect(session.nonceCount == 1)
+        expect(session.nonceCount, equals: 1)
     }
 
     @Test("SEC-4: the first challenge with the strongest supported algorithm is answered")
@@ -140,7 +143,7 @@ struct DigestSessionTests {
                 "Digest realm=e, nonce=n, algorithm=SHA-512-256, qop=auth"
             )
         )
-        #expect(found?.parameters["realm"] == "c")
+        expect(found?.parameters["realm"], equals: "c")
     }
 
     @Test(
@@ -152,9 +155,9 @@ struct DigestSessionTests {
     )
     func unknown(value: String) throws {
         let all = Self.challenges(value)
-        #expect(DigestSession.strongest(of: all) == nil)
+        expect(DigestSession.strongest(of: all) == nil)
         let challenge = try #require(all.first)
-        #expect(DigestSession(challenge, user: "u", password: "p", clientNonce: "c") == nil)
+        expect(DigestSession(challenge, user: "u", password: "p", clientNonce: "c") == nil)
     }
 
     @Test("SEC-4: quotes and backslashes are escaped in the field, and not in the digest")
@@ -164,12 +167,12 @@ struct DigestSessionTests {
             user: #"x"y\z"#
         )
         let authorization = session.authorization(method: "GET", target: "/")
-        #expect(authorization.contains(#"username="x\"y\\z", realm="a\"b\\c", nonce="n\"""#))
+        expect(authorization.contains(#"username="x\"y\\z", realm="a\"b\\c", nonce="n\"""#))
         let fields = try Self.fields(authorization)
-        #expect(fields["opaque"] == "\"")
+        expect(fields["opaque"], equals: "\"")
         let key = DigestSession.Algorithm.md5.digest(#"x"y\z:a"b\c:Circle of Life"#)
         let request = DigestSession.Algorithm.md5.digest("GET:/")
         let answer = DigestSession.Algorithm.md5.digest("\(key):n\":00000001:\(Self.rfcClientNonce):auth:\(request)")
-        #expect(fields["response"] == answer)
+        expect(fields["response"], equals: answer)
     }
 }

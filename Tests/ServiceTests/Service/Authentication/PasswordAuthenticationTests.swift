@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("PasswordAuthentication")
 struct PasswordAuthenticationTests {
@@ -78,15 +79,15 @@ struct PasswordAuthenticationTests {
             request.headers["Authorization"] == nil ? Self.challenge(Self.digest) : NetworkResponse()
         }
         let first = try await client.send(Self.message(), server)
-        #expect(first.status == 200)
-        #expect(first.sent.count == 2)
-        #expect(first.sent[0] == nil)
-        #expect(Self.field("uri", first.sent[1]) == "/a?b=%20c")
-        #expect(Self.field("nc", first.sent[1]) == "00000001")
+        expect(first.status, equals: 200)
+        expect(first.sent.count, equals: 2)
+        expect(first.sent[0] == nil)
+        expect(Self.field("uri", first.sent[1]), equals: "/a?b=%20c")
+        expect(Self.field("nc", first.sent[1]), equals: "00000001")
         let second = try await client.send(Self.message("https://example.com"), server)
-        #expect(second.sent.count == 1)
-        #expect(Self.field("uri", second.sent[0]) == "/")
-        #expect(Self.field("nc", second.sent[0]) == "00000002")
+        expect(second.sent.count, equals: 1)
+        expect(Self.field("uri", second.sent[0]), equals: "/")
+        expect(Self.field("nc", second.sent[0]), equals: "00000002")
     }
 
     @Test("SEC-1: a nonce that has become stale is replaced, and the request is sent once more")
@@ -99,12 +100,12 @@ struct PasswordAuthenticationTests {
             return isFresh
                 ? NetworkResponse() : Self.challenge("Digest realm=r, nonce=\(current), qop=auth, stale=TRUE")
         }
-        #expect(try await client.send(Self.message(), server).sent.count == 2)
+        try await expect(client.send(Self.message(), server).sent.count, equals: 2)
         nonce.withLock { $0 = "two" }
         let second = try await client.send(Self.message(), server)
-        #expect(second.status == 200)
-        #expect(second.sent.map { Self.field("nonce", $0) } == ["one", "two"])
-        #expect(second.sent.map { Self.field("nc", $0) } == ["00000002", "00000001"])
+        expect(second.status, equals: 200)
+        expect(second.sent.map { Self.field("nonce", $0) }, equals: ["one", "two"])
+        expect(second.sent.map { Self.field("nc", $0) }, equals: ["00000002", "00000001"])
     }
 
     @Test("SEC-1: the server may give the next nonce with an answer; one to an older challenge gives none")
@@ -116,18 +117,18 @@ struct PasswordAuthenticationTests {
         }
         _ = try await client.send(Self.message(), server)
         let second = try await client.send(Self.message(), server)
-        #expect(Self.field("nonce", second.sent[0]) == "next")
+        expect(Self.field("nonce", second.sent[0]), equals: "next")
         let old = NetworkResponse(headers: ["Authentication-Info": "nextnonce=\"old\""])
         _ = try await client.review(old, try Self.message(), RequestAuthentication.CredentialState(version: 0))
-        #expect(Self.field("nonce", try await client.send(Self.message(), server).sent[0]) == "next")
+        expect(Self.field("nonce", try await client.send(Self.message(), server).sent[0]), equals: "next")
     }
 
     @Test("SEC-1: a wrong password is sent once more and no more, and the refusal is the answer")
     func wrongPassword() async throws {
         let client = try Client()
         let outcome = try await client.send(Self.message()) { _ in Self.challenge(Self.digest) }
-        #expect(outcome.status == 401)
-        #expect(outcome.sent.count == 2)
+        expect(outcome.status, equals: 401)
+        expect(outcome.sent.count, equals: 2)
     }
 
     @Test("SEC-1: Basic is answered when there is nothing better, over https, and without TLS only if allowed")
@@ -137,13 +138,13 @@ struct PasswordAuthenticationTests {
             request.headers["Authorization"] == nil ? Self.challenge("Basic realm=x") : NetworkResponse()
         }
         let client = try Client()
-        #expect(try await client.send(Self.message(), server).sent == [nil, basic])
-        #expect(try await client.send(Self.message(), server).sent == [basic])
+        try await expect(client.send(Self.message(), server).sent, equals: [nil, basic])
+        try await expect(client.send(Self.message(), server).sent, equals: [basic])
         let both = try await Client().send(Self.message()) { request in
             request.headers["Authorization"] == nil
                 ? Self.challenge("Basic realm=x, \(Self.digest)") : NetworkResponse()
         }
-        #expect(both.sent.last??.hasPrefix("Digest ") == true)
+        expect(both.sent.last??.hasPrefix("Digest "), equals: true)
 
         for isAllowed in [false, true] {
             let client = Client(
@@ -153,11 +154,11 @@ struct PasswordAuthenticationTests {
             let challenge = Self.challenge("Basic realm=x")
             let message = try Self.message("http://example.com/")
             if isAllowed {
-                #expect(try await client.review(challenge, message)?.message.headers["Authorization"] == basic)
+                try await expect(client.review(challenge, message)?.message.headers["Authorization"], equals: basic)
             } else {
                 let error = await #expect(throws: NetworkError.self) { try await client.review(challenge, message) }
-                #expect(error?.code == .unauthorized && error?.statusCode == 401)
-                #expect(error?.message?.contains("allowsBasicWithoutTLS") == true)
+                expect(error?.code == .unauthorized && error?.statusCode == 401)
+                expect(error?.message?.contains("allowsBasicWithoutTLS"), equals: true)
             }
         }
     }
@@ -166,7 +167,7 @@ struct PasswordAuthenticationTests {
     func otherSchemes() async throws {
         for url in ["http://example.com/", "https://example.com/"] {
             let client = Client(try .password(user: "ada", password: "secret"), base: nil)
-            #expect(try await client.send(Self.message(url)) { _ in Self.challenge("Negotiate") }.status == 401)
+            try await expect(client.send(Self.message(url)) { _ in Self.challenge("Negotiate") }.status, equals: 401)
         }
     }
 
@@ -174,21 +175,21 @@ struct PasswordAuthenticationTests {
     func otherOrigin() async throws {
         for url in ["https://evil.example/", "http://example.com/", "https://example.com:8443/"] {
             let outcome = try await Client().send(Self.message(url)) { _ in Self.challenge(Self.digest) }
-            #expect(outcome.sent == [nil])
+            expect(outcome.sent, equals: [nil])
         }
         let same = try await Client().send(Self.message("HTTPS://EXAMPLE.com:443/")) { _ in
             Self.challenge(Self.digest)
         }
-        #expect(same.sent.count == 2)
+        expect(same.sent.count, equals: 2)
         var own = try Self.message()
         own.headers["Authorization"] = "Bearer mine"
-        #expect(try await Client().send(own) { _ in Self.challenge(Self.digest) }.sent == ["Bearer mine"])
+        try await expect(Client().send(own) { _ in Self.challenge(Self.digest) }.sent, equals: ["Bearer mine"])
     }
 
     @Test("SEC-1: a user name that no server could read is refused at once")
     func badName() {
         let error = #expect(throws: NetworkError.self) { try RequestAuthentication.password(user: "a:b", password: "") }
-        #expect(error?.code == .invalidRequest)
+        expect(error?.code, equals: .invalidRequest)
     }
 
     @Test("SEC-1: nonces of the client's own are long and never the same")
@@ -200,7 +201,7 @@ struct PasswordAuthenticationTests {
             let answer = try await client.review(Self.challenge(Self.digest), message)
             if let nonce = Self.field("cnonce", answer?.message.headers["Authorization"]) { nonces.append(nonce) }
         }
-        #expect(Set(nonces).count == 100)
-        #expect(nonces.allSatisfy { $0.utf8.count > 16 })
+        expect(Set(nonces).count, equals: 100)
+        expect(nonces.allSatisfy { $0.utf8.count > 16 })
     }
 }

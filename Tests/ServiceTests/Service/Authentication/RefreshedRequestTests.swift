@@ -82,7 +82,7 @@ struct RefreshedRequestTests {
         let service = EasyNetworkService(host)
         let jobs = (0..<count).map { _ in RequestOperation(Get(api: "items"), service: service) }
         NetworkQueue(maxConcurrentOperationCount: count).addOperations(jobs, waitUntilFinished: false)
-        #expect(await clock.waitForTimers(count))
+        await expect(clock.waitForTimers(count))
         clock.advance(by: 1)
         return (jobs, transport, host)
     }
@@ -94,10 +94,10 @@ struct RefreshedRequestTests {
         tokens.gate.open()
         for job in jobs {
             let response = try await job.value
-            #expect(response.history.map(\.reason) == [.first, .authentication])
+            expect(response.history.map(\.reason), equals: [.first, .authentication])
         }
-        #expect(tokens.count.withLock { $0 } == 1)
-        #expect(transport.requests(to: "/items").count == 200 && transport.requests(to: "/token").count == 1)
+        expect(tokens.count.withLock { $0 }, equals: 1)
+        expect(transport.requests(to: "/items").count == 200 && transport.requests(to: "/token").count == 1)
     }
 
     @Test(
@@ -112,11 +112,11 @@ struct RefreshedRequestTests {
         let jobs = (0..<20).map { _ in RequestOperation(Get(api: "items"), service: service) }
         let other = RequestOperation(Get(api: "free"), service: free)
         queue.addOperations(jobs + [other], waitUntilFinished: false)
-        #expect(try await other.value.text() == "free")
-        #expect(server.requests(to: "/items").count <= 2)
+        try await expect(other.value.text(), equals: "free")
+        expect(server.requests(to: "/items").count <= 2)
         tokens.gate.open()
-        for job in jobs { #expect(try await job.value.text() == "items") }
-        #expect(tokens.count.withLock { $0 } == 1 && server.requests(to: "/items").count <= 22)
+        for job in jobs { try await expect(job.value.text(), equals: "items") }
+        expect(tokens.count.withLock { $0 } == 1 && server.requests(to: "/items").count <= 22)
     }
 
     @Test("CBK-7: a failed refresh ends all that wait, with the server's word and the cause")
@@ -135,12 +135,12 @@ struct RefreshedRequestTests {
         tokens.gate.open()
         for job in jobs {
             let error = await #expect(throws: NetworkError.self) { try await job.value }
-            #expect(error?.code == .unauthorized && error?.statusCode == 401 && error?.attempts == 1)
-            #expect(error?.serverMessage == "who are you?")
-            #expect((error?.underlying as? NetworkError)?.message == "no token today")
+            expect(error?.code == .unauthorized && error?.statusCode == 401 && error?.attempts == 1)
+            expect(error?.serverMessage, equals: "who are you?")
+            expect((error?.underlying as? NetworkError)?.message, equals: "no token today")
         }
-        #expect(posted.withLock { $0 } == 10 && transport.requests.count == 10)
-        #expect(tokens.count.withLock { $0 } < 10)
+        expect(posted.withLock { $0 } == 10 && transport.requests.count == 10)
+        expect(tokens.count.withLock { $0 } < 10)
     }
 
     @Test("CBK-7, OPQ-4: what a refresh has thrown is the cause of a batch and of a dependent, too")
@@ -156,9 +156,9 @@ struct RefreshedRequestTests {
         let ofBatch = await #expect(throws: NetworkError.self) {
             try await queue.perform([Get(api: "items")], service: service)
         }
-        #expect(ofDependent?.code == .dependencyFailed && ofBatch?.message?.hasPrefix("job 1: ") == true)
+        expect(ofDependent?.code == .dependencyFailed && ofBatch?.message?.hasPrefix("job 1: ") == true)
         for error in [ofDependent, ofBatch] {
-            #expect((error?.rootCause.underlying as? NetworkError)?.message == "no token today")
+            expect((error?.rootCause.underlying as? NetworkError)?.message, equals: "no token today")
         }
     }
 
@@ -171,7 +171,7 @@ struct RefreshedRequestTests {
         let operation = RequestOperation(Get(api: "items"), service: service)
         NetworkQueue().addOperation(operation)
         let error = await #expect(throws: NetworkError.self) { try await operation.value }
-        #expect(error?.code == .unauthorized && error?.attempts == 2 && tokens.count.withLock { $0 } == 1)
+        expect(error?.code == .unauthorized && error?.attempts == 2 && tokens.count.withLock { $0 } == 1)
     }
 
     @Test("CBK-7: the refresh never waits for itself, not over a queue whose only slot its job had either")
@@ -182,8 +182,8 @@ struct RefreshedRequestTests {
         let service = service(AuthenticationSession(tokens, credential: "token-1"))
         let operation = RequestOperation(Get(api: "items"), service: service)
         queue.addOperation(operation)
-        #expect(try await operation.value.text() == "items")
-        #expect(server.requests.map(\.path) == ["/items", "/token", "/items"])
+        try await expect(operation.value.text(), equals: "items")
+        expect(server.requests.map(\.path), equals: ["/items", "/token", "/items"])
     }
 
     @Test("CBK-7, OPQ-2: cancelled while it waits for the refresh, a job ends at once, and the refresh goes on")
@@ -195,15 +195,15 @@ struct RefreshedRequestTests {
         let cancelled = RequestOperation(Get(api: "items"), service: service)
         queue.addOperation(cancelled)
         await server.waitForRequests(1)
-        #expect(await eventually { tokens.count.withLock { $0 } == 1 })
+        await expect(eventually { tokens.count.withLock { $0 } == 1 })
         cancelled.cancel()
         await cancelled.ended()
-        #expect(cancelled.error?.code == .cancelled)
+        expect(cancelled.error?.code, equals: .cancelled)
         tokens.gate.open()
         let later = RequestOperation(Get(api: "items"), service: service)
         queue.addOperation(later)
-        #expect(try await later.value.text() == "items")
-        #expect(session.credential == "token-2" && tokens.count.withLock { $0 } == 1)
+        try await expect(later.value.text(), equals: "items")
+        expect(session.credential == "token-2" && tokens.count.withLock { $0 } == 1)
     }
 
     @Test("SEC-1: the credential goes to the host's origin only, and not where a request brings its own")
@@ -219,12 +219,12 @@ struct RefreshedRequestTests {
         let service = service(AuthenticationSession(tokens, credential: "token-2"))
         for path in ["\(elsewhere.baseURL)/items", "away"] {
             let error = await #expect(throws: NetworkError.self) { try await service.send(Get(api: path)) }
-            #expect(error?.code == .unauthorized)
+            expect(error?.code, equals: .unauthorized)
         }
         await #expect(throws: NetworkError.self) { try await service.send(Own()) }
-        #expect(elsewhere.requests.map { $0.headers["Authorization"] } == [nil, nil])
-        #expect(server.requests.map { $0.headers["Authorization"] } == ["Bearer token-2", "Bearer own"])
-        #expect(tokens.count.withLock { $0 } == 0)
+        expect(elsewhere.requests.map { $0.headers["Authorization"] }, equals: [nil, nil])
+        expect(server.requests.map { $0.headers["Authorization"] }, equals: ["Bearer token-2", "Bearer own"])
+        expect(tokens.count.withLock { $0 }, equals: 0)
     }
 
     @Test("CBK-7: user and password answer a challenge of Digest, also for the address that it is redirected to")
@@ -242,8 +242,8 @@ struct RefreshedRequestTests {
             request.headers["Authorization"]?.contains("uri=\"/next?a=1\"") == true ? .text("done") : .status(400)
         }
         let service = service(try .password(user: "ada", password: "secret"))
-        #expect(try await service.send(Get(api: "digest")).text() == "done")
-        #expect(server.requests.map(\.path) == ["/digest", "/digest", "/next"])
-        #expect(server.requests.allSatisfy { $0.headers["Authorization"]?.contains("secret") != true })
+        try await expect(service.send(Get(api: "digest")).text(), equals: "done")
+        expect(server.requests.map(\.path), equals: ["/digest", "/digest", "/next"])
+        expect(server.requests.allSatisfy { $0.headers["Authorization"]?.contains("secret") != true })
     }
 }

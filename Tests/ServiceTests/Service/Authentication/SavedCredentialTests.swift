@@ -25,12 +25,12 @@ struct SavedCredentialTests {
     func changes() {
         let store = Store()
         let session = Self.session { store.save($0) }
-        #expect(store.saved == [])
+        expect(store.saved, equals: [])
         session.signIn("a")
-        #expect(store.saved == ["a"])
+        expect(store.saved, equals: ["a"])
         session.signIn("b")
         session.signOut()
-        #expect(store.saved == ["a", "b", nil])
+        expect(store.saved, equals: ["a", "b", nil])
     }
 
     @Test("CBK-7: a refreshed credential is saved before it is sent; a refresh that fails saves nothing")
@@ -48,12 +48,12 @@ struct SavedCredentialTests {
             savedWhenSent.withLock { $0 = store.saved }
             return NetworkResponse(statusCode: 200)
         }
-        #expect(try await client.start().result.get().statusCode == 200)
-        #expect(savedWhenSent.withLock { $0 } == ["new"])
+        try await expect(client.start().result.get().statusCode, equals: 200)
+        expect(savedWhenSent.withLock { $0 }, equals: ["new"])
         next.withLock { $0 = nil }
         good.withLock { $0 = "another" }
         await #expect(throws: NetworkError.self) { try await client.start().result.get() }
-        #expect(store.saved == ["new"])
+        expect(store.saved, equals: ["new"])
     }
 
     @Test("CBK-7: what a refresh gets after a sign-out is not saved")
@@ -74,8 +74,8 @@ struct SavedCredentialTests {
         }
         gate.open()
         // The refresh has the session until it is over.
-        #expect(await eventually { released == nil })
-        #expect(store.saved == [nil])
+        await expect(eventually { released == nil })
+        expect(store.saved, equals: [nil])
     }
 
     @Test("CBK-7: changes during a save wait for nobody, and the last of them is saved after it")
@@ -96,7 +96,7 @@ struct SavedCredentialTests {
         }
         shared.withLock { $0 = session }
         session.signIn("a")
-        #expect(store.saved == ["a", nil])
+        expect(store.saved, equals: ["a", nil])
         shared.withLock { $0 = nil }
     }
 
@@ -109,14 +109,14 @@ struct SavedCredentialTests {
                 count += 1
                 return count
             }
-            #expect(count == 1)
+            expect(count, equals: 1)
             store.save(credential)
             saving.withLock { $0 -= 1 }
         }
         DispatchQueue.concurrentPerform(iterations: 4000) { index in
             if index.isMultiple(of: 3) { session.signOut() } else { session.signIn("\(index)") }
         }
-        #expect(saving.withLock { $0 } == 0)
-        #expect(store.saved.last == .some(session.credential))
+        expect(saving.withLock { $0 }, equals: 0)
+        expect(store.saved.last, equals: .some(session.credential))
     }
 }

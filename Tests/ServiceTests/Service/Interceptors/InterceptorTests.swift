@@ -63,13 +63,14 @@ struct InterceptorTests {
         let service = try service([Probe(name: "one", notes: notes), Probe(name: "two", notes: notes)])
         let inner = Probe(name: "own", notes: notes) { _ in .succeed(NetworkResponse(statusCode: 299)) }
         let response = try await service.send(Call(interceptors: [inner]))
-        #expect(
-            notes.withLock { $0 } == [
+        expect(
+            notes.withLock { $0 },
+            equals: [
                 "one adapts 0", "two adapts 0", "own adapts 0", "own lands 200 1", "two lands 299 1", "one lands 299 1",
             ]
         )
-        #expect(transport.requests.first?.headers.values(for: "X-Seen") == ["one", "two", "own"])
-        #expect(response.statusCode == 299 && response.history.count == 1)
+        expect(transport.requests.first?.headers.values(for: "X-Seen"), equals: ["one", "two", "own"])
+        expect(response.statusCode == 299 && response.history.count == 1)
     }
 
     private struct Paged: APIRequest {
@@ -92,15 +93,15 @@ struct InterceptorTests {
             guard case .success(var response) = result else { return .proceed }
             let bare = response
             response.userInfo["page"] = 7
-            #expect(bare.userInfo.isEmpty)
+            expect(bare.userInfo.isEmpty)
             return .succeed(response)
         }
         let service = try service([first, second])
-        #expect(try await service.perform(Paged()) == 7)
+        try await expect(service.perform(Paged()), equals: 7)
         let operation = RequestOperation(Paged(), service: service)
         NetworkQueue().addOperation(operation)
-        #expect(try await operation.value == 7)
-        #expect(seen.withLock { $0 } == [7, 7])
+        try await expect(operation.value, equals: 7)
+        expect(seen.withLock { $0 }, equals: [7, 7])
     }
 
     @Test("CBK-5: a veto ends the request unsent, with its reason")
@@ -108,8 +109,8 @@ struct InterceptorTests {
         let notes = Locked<[String]>([])
         let service = try service([Probe(name: "one", notes: notes, vetoes: true), Probe(name: "two", notes: notes)])
         let error = await #expect(throws: NetworkError.self) { try await service.send(Call()) }
-        #expect(error?.code == .refused && error?.underlying is Probe.Veto && error?.attempts == 0)
-        #expect(transport.requests.isEmpty && notes.withLock { $0 } == ["one adapts 0"])
+        expect(error?.code == .refused && error?.underlying is Probe.Veto && error?.attempts == 0)
+        expect(transport.requests.isEmpty && notes.withLock { $0 } == ["one adapts 0"])
     }
 
     @Test("CBK-5: a message that an interceptor changed is checked")
@@ -122,8 +123,8 @@ struct InterceptorTests {
             }
         }
         let error = await #expect(throws: NetworkError.self) { try await service([Breaker()]).send(Call()) }
-        #expect(error?.code == .invalidRequest && error?.message?.contains("X-Bad") == true)
-        #expect(transport.requests.isEmpty)
+        expect(error?.code == .invalidRequest && error?.message?.contains("X-Bad") == true)
+        expect(transport.requests.isEmpty)
     }
 
     @Test("CBK-6: an error in a body of status 200 becomes a failure, a failure a success")
@@ -135,14 +136,14 @@ struct InterceptorTests {
             return .fail(NetworkError(code: NetworkError.Code(rawValue: 10_007), message: "sold out"))
         }
         let error = await #expect(throws: NetworkError.self) { try await service([business]).send(Call()) }
-        #expect(error?.code.rawValue == 10_007 && error?.attempts == 1 && error?.request?.url.path == "/a")
+        expect(error?.code.rawValue == 10_007 && error?.attempts == 1 && error?.request?.url.path == "/a")
         let rescue = Probe(name: "one", notes: Locked([])) { result in
             if case .failure(let error) = result, error.statusCode == 404 {
                 return .succeed(NetworkResponse(statusCode: 404, body: Data("none".utf8)))
             }
             return .proceed
         }
-        #expect(try await service([rescue]).send(Call(api: "missing")).text() == "none")
+        try await expect(service([rescue]).send(Call(api: "missing")).text(), equals: "none")
     }
 
     @Test("CBK-6: a repeat waits for its delay on the clock, without its slot")
@@ -165,8 +166,8 @@ struct InterceptorTests {
             clock.advance(by: 5)
         }
         let response = try await operation.value
-        #expect(response.history.map(\.reason) == [.first, .again, .again])
-        #expect(response.history.map(\.delay) == [0, 5, 5])
+        expect(response.history.map(\.reason), equals: [.first, .again, .again])
+        expect(response.history.map(\.delay), equals: [0, 5, 5])
     }
 
     @Test("CBK-6: stopped, it ends as cancelled, and its closures are not called")
@@ -181,7 +182,7 @@ struct InterceptorTests {
         queue.addOperation(operation)
         let error = await #expect(throws: NetworkError.self) { try await operation.value }
         await operation.ended()
-        #expect(error?.code == .cancelled && called.withLock { $0 } == 0)
+        expect(error?.code == .cancelled && called.withLock { $0 } == 0)
     }
 
     @Test(
@@ -210,6 +211,6 @@ struct InterceptorTests {
         operation.cancel()
         await operation.ended()
         await wasCancelled.opened()
-        #expect(operation.error?.code == .cancelled && transport.requests.isEmpty)
+        expect(operation.error?.code == .cancelled && transport.requests.isEmpty)
     }
 }

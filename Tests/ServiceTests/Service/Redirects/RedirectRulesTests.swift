@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("RedirectRules")
 struct RedirectRulesTests {
@@ -28,7 +29,7 @@ struct RedirectRulesTests {
 
     private func failure(_ make: () throws -> TransportRequest?) -> String {
         let error = #expect(throws: NetworkError.self) { try make() }
-        #expect(error?.code == .redirectFailed && error?.statusCode == 302)
+        expect(error?.code == .redirectFailed && error?.statusCode == 302)
         return error?.message ?? ""
     }
 
@@ -53,13 +54,13 @@ struct RedirectRulesTests {
         ]
     )
     func relative(location: String, expected: String) throws {
-        #expect(try target(location) == expected)
+        try expect(target(location), equals: expected)
     }
 
     @Test("SEC-2: the fragment of the request stays if the Location has none (RFC 9110, section 10.2.2)")
     func fragment() throws {
-        #expect(try target("/g", from: "https://a.example/b#part") == "https://a.example/g#part")
-        #expect(try target("/g#own", from: "https://a.example/b#part") == "https://a.example/g#own")
+        try expect(target("/g", from: "https://a.example/b#part"), equals: "https://a.example/g#part")
+        try expect(target("/g#own", from: "https://a.example/b#part"), equals: "https://a.example/g#own")
     }
 
     @Test("SEC-2: methods and bodies after RFC 9110, section 15.4")
@@ -74,17 +75,18 @@ struct RedirectRulesTests {
             }
         }
         let kept = ["GET", "HEAD", "POST+", "PUT+", "DELETE+", "PATCH+"]
-        #expect(try after(307) == kept && after(308) == kept)
-        #expect(try after(303) == ["GET", "HEAD", "GET", "GET", "GET", "GET"])
+        try expect(after(307) == kept && after(308) == kept)
+        try expect(after(303), equals: ["GET", "HEAD", "GET", "GET", "GET", "GET"])
         let browsers = ["GET", "HEAD", "GET", "PUT+", "DELETE+", "PATCH+"]
-        #expect(try after(301) == browsers && after(302) == browsers)
+        try expect(after(301) == browsers && after(302) == browsers)
         let headers: HTTPHeaders = ["Content-Type": "a/b", "Content-Language": "de", "Accept": "c/d"]
-        #expect(
-            try redirect(303, to: "/g", method: .put, headers: headers, body: body)?.headers == [
+        try expect(
+            redirect(303, to: "/g", method: .put, headers: headers, body: body)?.headers,
+            equals: [
                 "Accept": "c/d"
             ]
         )
-        #expect(try redirect(307, to: "/g", method: .put, headers: headers, body: body)?.headers == headers)
+        try expect(redirect(307, to: "/g", method: .put, headers: headers, body: body)?.headers, equals: headers)
     }
 
     @Test("SEC-1: credentials go to no other scheme, host or port")
@@ -103,14 +105,14 @@ struct RedirectRulesTests {
                 )
             )
             let isKept = redirect.headers["Cookie"] != nil
-            #expect(redirect.headers == (isKept ? headers : ["Accept": "a/b"]))
+            expect(redirect.headers, equals: (isKept ? headers : ["Accept": "a/b"]))
             return isKept
         }
-        #expect(try kept("/g") && kept("https://a.example/g") && kept("https://A.EXAMPLE:443/g"))
-        #expect(try kept("//a.example:80/g", from: "http://a.example/b"))
-        #expect(try !kept("https://b.example/g") && !kept("https://a.example:444/g") && !kept("http://a.example/g"))
-        #expect(try !kept("https://sub.a.example/g") && !kept("//b.example/g"))
-        #expect(try target("https://user:secret@b.example/g") == "https://b.example/g")
+        try expect(kept("/g") && kept("https://a.example/g") && kept("https://A.EXAMPLE:443/g"))
+        try expect(kept("//a.example:80/g", from: "http://a.example/b"))
+        try expect(!kept("https://b.example/g") && !kept("https://a.example:444/g") && !kept("http://a.example/g"))
+        try expect(!kept("https://sub.a.example/g") && !kept("//b.example/g"))
+        try expect(target("https://user:secret@b.example/g"), equals: "https://b.example/g")
     }
 
     @Test("SEC-1: of the other fields only the standard ones go to another origin, whatever the name of a secret is")
@@ -125,7 +127,7 @@ struct RedirectRulesTests {
         func kept(_ location: String) throws -> HTTPHeaders? {
             try redirect(307, to: location, headers: headers)?.headers
         }
-        #expect(try kept("https://b.example/g") == standard)
+        try expect(kept("https://b.example/g"), equals: standard)
         let policy = RedirectPolicy(crossOriginHeaders: ["x-customer", "Host", "X-Absent"])
         let allowed = try redirect(
             307,
@@ -133,38 +135,38 @@ struct RedirectRulesTests {
             headers: headers.merging(["Host": "h"]),
             policy: policy
         )
-        #expect(allowed?.headers == standard.merging(["X-Customer": "7"]))
-        #expect(try kept("/g") == headers)
+        expect(allowed?.headers, equals: standard.merging(["X-Customer": "7"]))
+        try expect(kept("/g"), equals: headers)
     }
 
     @Test("SEC-2: other answers are no redirects: another status, no Location, a policy that follows none")
     func others() throws {
-        for status in [200, 201, 300, 304, 305, 306, 400] { #expect(try redirect(status, to: "/g") == nil) }
-        #expect(try redirect(to: "/g", policy: .never) == nil)
+        for status in [200, 201, 300, 304, 305, 306, 400] { try expect(redirect(status, to: "/g") == nil) }
+        try expect(redirect(to: "/g", policy: .never) == nil)
         let url = try #require(URL(string: "https://a.example"))
         let rules = RedirectRules(policy: RedirectPolicy())
-        #expect(
-            try rules.redirect(of: TransportRequest(url: url), by: NetworkResponse(statusCode: 302), count: 0) == nil
+        try expect(
+            rules.redirect(of: TransportRequest(url: url), by: NetworkResponse(statusCode: 302), count: 0) == nil
         )
     }
 
     @Test("SEC-2: too many, downgrades, other schemes, no address are errors that say so")
     func refused() throws {
-        #expect(failure { try redirect(to: "/g", count: 20) } == "more than 20 redirects")
-        #expect(try redirect(to: "/g", count: 19) != nil)
-        #expect(failure { try redirect(to: "http://a.example/g") }.contains("from https to http"))
-        #expect(try redirect(to: "http://a.example/g", policy: RedirectPolicy(allowsDowngrade: true)) != nil)
+        expect(failure { try redirect(to: "/g", count: 20) }, equals: "more than 20 redirects")
+        try expect(redirect(to: "/g", count: 19) != nil)
+        expect(failure { try redirect(to: "http://a.example/g") }.contains("from https to http"))
+        try expect(redirect(to: "http://a.example/g", policy: RedirectPolicy(allowsDowngrade: true)) != nil)
         for location in ["ftp://a.example/", "file:///etc/passwd", "javascript:alert(1)", "data:text/plain,x"] {
-            #expect(failure { try redirect(to: location) }.contains("only http and https"))
+            expect(failure { try redirect(to: location) }.contains("only http and https"))
         }
         for location in [
             "https:///cb?token=s3cret", "https:?token=s3cret", "https:///#token=s3cret", "//ada:s3cret@/x",
             "https://ada:s3cret@a b/",
         ] {
-            #expect(!failure { try redirect(to: location) }.contains("s3cret"), "\(location)")
+            expect(!failure { try redirect(to: location) }.contains("s3cret"), "\(location)")
         }
         for location in ["https://", "https:///x", "https://a b/"] {
-            #expect(!failure { try redirect(to: location) }.isEmpty)
+            expect(!failure { try redirect(to: location) }.isEmpty)
         }
     }
 }

@@ -27,44 +27,44 @@ struct LineSplitterTests {
 
     @Test("BEY-3: LF and CRLF end a line, empty lines count, and the text after the last end is a line")
     func ends() throws {
-        #expect(try lines(["a\nb\r\n\n\r\nc"]) == ["a", "b", "", "", "c"])
-        #expect(try lines(["a\n"]) == ["a"])
-        #expect(try lines([""]) == [])
-        #expect(try lines(["a\r", "\nb\r", "c\n"]) == ["a", "b\rc"])
-        #expect(try lines(["a\r\r\n"]) == ["a\r"])
+        try expect(lines(["a\nb\r\n\n\r\nc"]), equals: ["a", "b", "", "", "c"])
+        try expect(lines(["a\n"]), equals: ["a"])
+        try expect(lines([""]), equals: [])
+        try expect(lines(["a\r", "\nb\r", "c\n"]), equals: ["a", "b\rc"])
+        try expect(lines(["a\r\r\n"]), equals: ["a\r"])
     }
 
     @Test("BEY-3: a CR alone ends a line where asked to, and at once, without a look at what follows")
     func carriageReturn() throws {
-        #expect(try lines(["a\rb\r\nc\n\rd"], endsAtCarriageReturn: true) == ["a", "b", "c", "", "d"])
+        try expect(lines(["a\rb\r\nc\n\rd"], endsAtCarriageReturn: true), equals: ["a", "b", "c", "", "d"])
         var splitter = LineSplitter(maximumByteCount: 9, endsAtCarriageReturn: true)
         splitter.append(Data("a\r".utf8))
         let first = try splitter.next()
-        #expect(first == "a")
+        expect(first, equals: "a")
         splitter.append(Data("\n".utf8))
         let none = try splitter.next()
-        #expect(none == nil)
+        expect(none == nil)
         splitter.append(Data("b\n".utf8))
         let second = try splitter.next()
-        #expect(second == "b")
+        expect(second, equals: "b")
     }
 
     @Test("BEY-3: bytes that are no UTF-8 are replaced, and a character may be cut anywhere")
     func text() throws {
         var splitter = LineSplitter(maximumByteCount: 100)
         let bytes = Array("\u{1F980}ü".utf8) + [0xFF, 0x0A, 0xC3, 0x0A]
-        #expect(try lines(bytes.map { Data([$0]) }, &splitter) == ["\u{1F980}ü\u{FFFD}", "\u{FFFD}"])
+        try expect(lines(bytes.map { Data([$0]) }, &splitter), equals: ["\u{1F980}ü\u{FFFD}", "\u{FFFD}"])
     }
 
     @Test(
         "BEY-3: a line that is too long is an error, whether it is whole, unfinished or the last; its end does not count"
     )
     func limit() throws {
-        #expect(try lines(["12345\r\n1234", "5\r", "\n12345"], limit: 5) == ["12345", "12345", "12345"])
+        try expect(lines(["12345\r\n1234", "5\r", "\n12345"], limit: 5), equals: ["12345", "12345", "12345"])
         for pieces in [["123456\n"], ["1\n123456"], ["123", "456"], ["12345\r6\n"], ["123456\r\n"]] {
             let error = #expect(throws: NetworkError.self, "\(pieces)") { try lines(pieces, limit: 5) }
-            #expect(error?.code == .bodyTooLong)
-            #expect(error?.message?.contains("5 bytes") == true)
+            expect(error?.code, equals: .bodyTooLong)
+            expect(error?.message?.contains("5 bytes"), equals: true)
         }
     }
 
@@ -103,7 +103,7 @@ struct LineSplitterTests {
         for endsAtCarriageReturn in [false, true] {
             var splitter = LineSplitter(maximumByteCount: 1_000, endsAtCarriageReturn: endsAtCarriageReturn)
             let lines = try lines(pieces, &splitter)
-            #expect(lines == reference(bytes, endsAtCarriageReturn: endsAtCarriageReturn), "seed \(seed)")
+            expect(lines, equals: reference(bytes, endsAtCarriageReturn: endsAtCarriageReturn), "seed \(seed)")
         }
     }
 
@@ -119,6 +119,6 @@ struct LineSplitterTests {
         splitter.append(Data(("\n" + String(repeating: "a\n", count: 300_000)).utf8))
         var count = 0
         while try splitter.next() != nil { count += 1 }
-        #expect(count == 300_001)
+        expect(count, equals: 300_001)
     }
 }

@@ -28,29 +28,26 @@ struct ServerSentEventParserTests {
 
     @Test("BEY-3: data over several lines is one text with line feeds between")
     func lines() throws {
-        #expect(
-            try events("data: YHOO\ndata: +2\ndata: 10\n\n") == [ServerSentEvent(data: "YHOO\n+2\n10")]
-        )
+        try expect(events("data: YHOO\ndata: +2\ndata: 10\n\n"), equals: [ServerSentEvent(data: "YHOO\n+2\n10")])
     }
 
     @Test("BEY-3: comments are passed over; an ID stays until another comes, an empty one takes it away")
     func identifiers() throws {
         let text = ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n"
-        #expect(
-            try events(text) == [
+        try expect(
+            events(text),
+            equals: [
                 ServerSentEvent(data: "first event", id: "1"), ServerSentEvent(data: "second event"),
                 ServerSentEvent(data: " third event"),
             ]
         )
-        #expect(
-            try events("id: 7\ndata: a\n\ndata: b\n\n").map(\.id) == ["7", "7"]
-        )
+        try expect(events("id: 7\ndata: a\n\ndata: b\n\n").map(\.id), equals: ["7", "7"])
     }
 
     @Test("BEY-3: a field without value is empty data; an event that is not ended by an empty line is none")
     func emptyData() throws {
-        #expect(try events("data\n\ndata\ndata\n\ndata:").map(\.data) == ["", "\n"])
-        #expect(try events("data:test\n\ndata: test\n\n").map(\.data) == ["test", "test"])
+        try expect(events("data\n\ndata\ndata\n\ndata:").map(\.data), equals: ["", "\n"])
+        try expect(events("data:test\n\ndata: test\n\n").map(\.data), equals: ["test", "test"])
     }
 
     // MARK: - The rules
@@ -58,76 +55,76 @@ struct ServerSentEventParserTests {
     @Test("BEY-3: an event without data is none, and its type is not the next one's; its ID counts")
     func withoutData() throws {
         let (events, parser) = try events([Data("event: x\nid: 9\n\ndata: a\n\n".utf8)])
-        #expect(events == [ServerSentEvent(data: "a", id: "9")])
-        #expect(parser.lastEventID == "9")
+        expect(events, equals: [ServerSentEvent(data: "a", id: "9")])
+        expect(parser.lastEventID, equals: "9")
         let only = try self.events([Data("id: 5\n\nid: 6\n".utf8)]).parser
-        #expect(only.lastEventID == "5", "the event with 6 did not come to its end")
+        expect(only.lastEventID, equals: "5", "the event with 6 did not come to its end")
     }
 
     @Test("BEY-3: types, unknown fields, fields in other case, names with spaces")
     func fields() throws {
         let text = "event: add\ndata: 1\nfoo: bar\nData: 2\ndata : 3\n\nevent:\ndata: 4\n\n"
-        #expect(try events(text) == [ServerSentEvent(event: "add", data: "1"), ServerSentEvent(data: "4")])
+        try expect(events(text), equals: [ServerSentEvent(event: "add", data: "1"), ServerSentEvent(data: "4")])
     }
 
     @Test("BEY-3: an ID with NUL is passed over")
     func nul() throws {
-        #expect(try events("id: 1\ndata: a\n\nid: 2\u{0}\ndata: b\n\n").map(\.id) == ["1", "1"])
+        try expect(events("id: 1\ndata: a\n\nid: 2\u{0}\ndata: b\n\n").map(\.id), equals: ["1", "1"])
     }
 
     @Test("BEY-3: retry counts when it is digits alone, in milliseconds, without an event too")
     func retry() throws {
         let (events, parser) = try events([Data("retry: 1500\ndata: a\n\ndata: b\n\nretry: 20\n\n".utf8)])
-        #expect(events.map(\.retry) == [1.5, nil])
-        #expect(parser.retry == 0.02)
+        expect(events.map(\.retry), equals: [1.5, nil])
+        expect(parser.retry, equals: 0.02)
         for text in ["retry: 1.5", "retry:", "retry: -1", "retry: 1e3", "retry:  5", "retry: \u{0661}"] {
             let (_, parser) = try self.events([Data((text + "\n").utf8)])
-            #expect(parser.retry == nil, "\(text)")
+            expect(parser.retry == nil, "\(text)")
         }
         let endless = try self.events([Data(("retry: " + String(repeating: "9", count: 400) + "\n").utf8)]).parser
-        #expect(endless.retry == nil)
+        expect(endless.retry == nil)
     }
 
     @Test("BEY-3: one byte order mark at the beginning is passed over, another one is not")
     func byteOrderMark() throws {
-        #expect(try events("\u{FEFF}data: a\n\n").count == 1)
-        #expect(try events("\u{FEFF}\u{FEFF}data: a\n\n").isEmpty)
-        #expect(try events("data: a\n\n\u{FEFF}data: b\n\n").map(\.data) == ["a"])
+        try expect(events("\u{FEFF}data: a\n\n").count, equals: 1)
+        try expect(events("\u{FEFF}\u{FEFF}data: a\n\n").isEmpty)
+        try expect(events("data: a\n\n\u{FEFF}data: b\n\n").map(\.data), equals: ["a"])
     }
 
     @Test("BEY-3: bytes that are no UTF-8 are replaced; combining characters hide no colon, space or end")
     func text() throws {
         let bytes = Data("data: a".utf8) + [0xFF] + Data("b\n\n".utf8)
-        #expect(try events([bytes]).events.map(\.data) == ["a\u{FFFD}b"])
-        #expect(try events("data:\u{301}a\ndata: \u{301}b\n\n").map(\.data) == ["\u{301}a\n\u{301}b"])
+        try expect(events([bytes]).events.map(\.data), equals: ["a\u{FFFD}b"])
+        try expect(events("data:\u{301}a\ndata: \u{301}b\n\n").map(\.data), equals: ["\u{301}a\n\u{301}b"])
     }
 
     @Test("BEY-3: CR alone ends a line: the event is there with its last byte")
     func carriageReturns() throws {
-        #expect(try events("data: a\r\rdata: b\r\n\r\n").map(\.data) == ["a", "b"])
+        try expect(events("data: a\r\rdata: b\r\n\r\n").map(\.data), equals: ["a", "b"])
     }
 
     @Test("BEY-3: an event that is too long is an error, whether in one line or in many; comments do not add up")
     func limit() throws {
-        #expect(try events(String(repeating: ": comment\n", count: 100) + "data: a\n\n", limit: 20).count == 1)
+        try expect(events(String(repeating: ": comment\n", count: 100) + "data: a\n\n", limit: 20).count, equals: 1)
         for text in [
             "data: 12345678901234567890", String(repeating: "data: 1\n", count: 20),
             "event: 1234567890\ndata: 12345678901\n",
         ] {
             let error = #expect(throws: NetworkError.self) { try events(text, limit: 20) }
-            #expect(error?.code == .bodyTooLong)
+            expect(error?.code, equals: .bodyTooLong)
         }
     }
 
     @Test("BEY-3: the ID of the connection before stays until the server gives another")
     func continued() throws {
-        #expect(try events("data: a\n\nid: 2\ndata: b\n\n", id: "1").map(\.id) == ["1", "2"])
+        try expect(events("data: a\n\nid: 2\ndata: b\n\n", id: "1").map(\.id), equals: ["1", "2"])
         var (_, parser) = try events([Data("retry: 20\nid: 1\ndata: a\n\nid: 2\nevent: x\ndata: cut".utf8)])
         parser.restart()
         parser.append(Data("\u{FEFF}data: b\n\n".utf8))
         let next = try parser.next()
-        #expect(next == ServerSentEvent(data: "b", id: "1"))
-        #expect(parser.retry == 0.02, "it counts until the server sends another")
+        expect(next, equals: ServerSentEvent(data: "b", id: "1"))
+        expect(parser.retry, equals: 0.02, "it counts until the server sends another")
     }
 
     // MARK: - Anything, cut anywhere
@@ -189,6 +186,6 @@ struct ServerSentEventParserTests {
             pieces.append(Data(rest.prefix(count)))
             rest = rest.dropFirst(count)
         }
-        #expect(try events(pieces, limit: 10_000).events == reference(bytes), "seed \(seed)")
+        try expect(events(pieces, limit: 10_000).events, equals: reference(bytes), "seed \(seed)")
     }
 }

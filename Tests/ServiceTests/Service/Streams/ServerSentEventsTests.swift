@@ -54,34 +54,35 @@ struct ServerSentEventsTests {
         let seen = Locked<[ServerSentEvent]>([])
         let task = read(service().events(Get(api: "x")), into: seen)
         let first = try #require(await transport.exchange(0))
-        #expect(first.request.headers["Accept"] == "text/event-stream")
-        #expect(first.request.headers["Cache-Control"] == "no-store")
-        #expect(first.request.headers["Last-Event-ID"] == nil)
+        expect(first.request.headers["Accept"], equals: "text/event-stream")
+        expect(first.request.headers["Cache-Control"], equals: "no-store")
+        expect(first.request.headers["Last-Event-ID"] == nil)
         first.head(200, ["Content-Type": "text/event-stream; charset=utf-8"])
         first.body("retry: 5000\nid: 1\ndata: a\n\nid: 2\ndata: half")
         first.end()
         await clock.waitForTimers(1)
         clock.advance(by: 4.9)
-        #expect(transport.exchanges.count == 1)
+        expect(transport.exchanges.count, equals: 1)
         clock.advance(by: 0.1)
         let second = try #require(await transport.exchange(1))
-        #expect(second.request.headers["Last-Event-ID"] == "1")
+        expect(second.request.headers["Last-Event-ID"], equals: "1")
         second.head(200, type)
         second.body("data: b\n\n")
         second.end(.connectionLost)
         await clock.waitForTimers(1)
         clock.advance(by: 5)
         let third = try #require(await transport.exchange(2))
-        #expect(third.request.headers["Last-Event-ID"] == "1")
+        expect(third.request.headers["Last-Event-ID"], equals: "1")
         third.head(204)
         third.end()
-        #expect(await error(task) == nil)
-        #expect(
-            seen.withLock { $0 } == [
+        await expect(error(task) == nil)
+        expect(
+            seen.withLock { $0 },
+            equals: [
                 ServerSentEvent(data: "a", id: "1", retry: 5), ServerSentEvent(data: "b", id: "1"),
             ]
         )
-        #expect(clock.pendingCount == 0)
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("CBK-5: interceptors see the fields of a stream of events, and may replace them")
@@ -96,10 +97,10 @@ struct ServerSentEventsTests {
         }
         let task = read(service { $0.interceptors = [Signing()] }.events(Get(api: "x")), into: Locked([]))
         let first = try #require(await transport.exchange(0))
-        #expect(first.request.headers["X-Signed"] == "text/event-stream")
-        #expect(first.request.headers["Cache-Control"] == "max-age=0")
+        expect(first.request.headers["X-Signed"], equals: "text/event-stream")
+        expect(first.request.headers["Cache-Control"], equals: "max-age=0")
         task.cancel()
-        #expect(await error(task)?.code == .cancelled)
+        await expect(error(task)?.code, equals: .cancelled)
     }
 
     @Test("BEY-3: copies of an iterator that two tasks use at once are an error of the second")
@@ -112,7 +113,7 @@ struct ServerSentEventsTests {
         await #expect { try await copy.next() } throws: { ($0 as? NetworkError)?.code == .invalidRequest }
         first.head(200, type)
         first.body("data: a\n\n")
-        #expect(try await task.value?.data == "a")
+        try await expect(task.value?.data, equals: "a")
     }
 
     @Test("BEY-3: while no server answers the wait doubles each time; an answer resets it")
@@ -129,7 +130,7 @@ struct ServerSentEventsTests {
             exchange.end(.cannotConnect)
             await clock.waitForTimers(1)
             clock.advance(by: delay - 0.01)
-            #expect(clock.pendingCount == 1)
+            expect(clock.pendingCount, equals: 1)
             clock.advance(by: 0.02)
             number += 1
         }
@@ -138,8 +139,8 @@ struct ServerSentEventsTests {
         try await fail(2)
         let last = try #require(await transport.exchange(number))
         task.cancel()
-        #expect(await error(task)?.code == .cancelled)
-        #expect(await eventually { last.isCancelled })
+        await expect(error(task)?.code, equals: .cancelled)
+        await expect(eventually { last.isCancelled })
     }
 
     @Test("BEY-3: an ID that no header field can hold is left out, one beyond ASCII is sent")
@@ -147,18 +148,18 @@ struct ServerSentEventsTests {
         let seen = Locked<[ServerSentEvent]>([])
         let task = read(service().events(Get(api: "x"), lastEventID: "früher"), into: seen)
         let first = try #require(await transport.exchange(0))
-        #expect(first.request.headers["Last-Event-ID"] == "früher")
+        expect(first.request.headers["Last-Event-ID"], equals: "früher")
         first.head(200, type)
         first.body("id: a\u{1}b\ndata: x\n\n")
         first.end()
         await clock.waitForTimers(1)
-        #expect(seen.withLock { $0.map(\.id) } == ["a\u{1}b"])
+        expect(seen.withLock { $0.map(\.id) }, equals: ["a\u{1}b"])
         clock.advance(by: 3)
         let second = try #require(await transport.exchange(1))
-        #expect(second.request.headers["Last-Event-ID"] == nil)
+        expect(second.request.headers["Last-Event-ID"] == nil)
         second.head(204)
         second.end()
-        #expect(await error(task) == nil)
+        await expect(error(task) == nil)
     }
 
     @Test(
@@ -182,11 +183,11 @@ struct ServerSentEventsTests {
                 let task = read(service().events(Own(isCustom: isCustom), lastEventID: id), into: Locked([]))
                 let exchange = try #require(await transport.exchange(2 * number + offset))
                 let headers = exchange.request.headers
-                #expect(headers.values(for: "Accept") == ["text/event-stream"])
-                #expect(headers.values(for: "Last-Event-ID") == [id.isEmpty ? "7" : id])
-                #expect(headers["X-Own"] == "1")
+                expect(headers.values(for: "Accept"), equals: ["text/event-stream"])
+                expect(headers.values(for: "Last-Event-ID"), equals: [id.isEmpty ? "7" : id])
+                expect(headers["X-Own"], equals: "1")
                 task.cancel()
-                #expect(await error(task)?.code == .cancelled)
+                await expect(error(task)?.code, equals: .cancelled)
             }
         }
     }
@@ -205,15 +206,15 @@ struct ServerSentEventsTests {
             exchange.end()
             return await self.error(task)
         }
-        #expect(try await error(503, type)?.code == .unacceptableStatus)
-        #expect(try await error(401, type)?.code == .unauthorized)
+        try await expect(error(503, type)?.code, equals: .unacceptableStatus)
+        try await expect(error(401, type)?.code, equals: .unauthorized)
         let page = try await error(200, ["Content-Type": "text/html"])
-        #expect(page?.code == .cannotParseResponse)
-        #expect(page?.statusCode == 200)
-        #expect(page?.message?.contains("text/html") == true)
-        #expect(try await error(200, HTTPHeaders())?.code == .cannotParseResponse)
-        #expect(transport.exchanges.count == number)
-        #expect(clock.pendingCount == 0)
+        expect(page?.code, equals: .cannotParseResponse)
+        expect(page?.statusCode, equals: 200)
+        expect(page?.message?.contains("text/html"), equals: true)
+        try await expect(error(200, HTTPHeaders())?.code, equals: .cannotParseResponse)
+        expect(transport.exchanges.count, equals: number)
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("BEY-3: 204 ends it, also where it is no accepted status")
@@ -223,7 +224,7 @@ struct ServerSentEventsTests {
         let exchange = try #require(await transport.exchange(0))
         exchange.head(204)
         exchange.end()
-        #expect(await error(task) == nil)
+        await expect(error(task) == nil)
     }
 
     @Test("BEY-3: an event that is too long ends it with an error, and the connection")
@@ -232,9 +233,9 @@ struct ServerSentEventsTests {
         let exchange = try #require(await transport.exchange(0))
         exchange.head(200, type)
         exchange.body("data: 12345678901")
-        #expect(await error(task)?.code == .bodyTooLong)
-        #expect(await eventually { exchange.isCancelled })
-        #expect(transport.exchanges.count == 1)
+        await expect(error(task)?.code, equals: .bodyTooLong)
+        await expect(eventually { exchange.isCancelled })
+        expect(transport.exchanges.count, equals: 1)
     }
 
     @Test("BEY-8: a POST is not sent again: its events end with its connection, in order or with the error")
@@ -246,11 +247,11 @@ struct ServerSentEventsTests {
             exchange.head(200, type)
             exchange.body("data: answer\n\n")
             exchange.end(code)
-            #expect(await error(task)?.code == code)
-            #expect(seen.withLock { $0.map(\.data) } == ["answer"])
+            await expect(error(task)?.code, equals: code)
+            expect(seen.withLock { $0.map(\.data) }, equals: ["answer"])
         }
-        #expect(transport.exchanges.count == 2)
-        #expect(clock.pendingCount == 0)
+        expect(transport.exchanges.count, equals: 2)
+        expect(clock.pendingCount, equals: 0)
     }
 
     @Test("BEY-8: a POST with an idempotency key is sent again")
@@ -260,9 +261,9 @@ struct ServerSentEventsTests {
         exchange.end(.connectionLost)
         await clock.waitForTimers(1)
         clock.advance(by: 3)
-        #expect(await transport.exchange(1) != nil)
+        await expect(transport.exchange(1) != nil)
         task.cancel()
-        #expect(await error(task)?.code == .cancelled)
+        await expect(error(task)?.code, equals: .cancelled)
     }
 
     // MARK: - Cancelling
@@ -274,8 +275,8 @@ struct ServerSentEventsTests {
             for try await _ in service().events(Get(api: "x")) {}
         }
         early.cancel()
-        #expect(await error(early)?.code == .cancelled)
-        #expect(transport.exchanges.isEmpty)
+        await expect(error(early)?.code, equals: .cancelled)
+        expect(transport.exchanges.isEmpty)
 
         for phase in 0..<3 {
             let task = read(service().events(Get(api: "x")), into: Locked([]))
@@ -286,11 +287,11 @@ struct ServerSentEventsTests {
                 await clock.waitForTimers(1)
             }
             task.cancel()
-            #expect(await error(task)?.code == .cancelled, "phase \(phase)")
-            #expect(await eventually { phase == 2 || exchange.isCancelled })
-            #expect(await eventually { clock.pendingCount == 0 })
+            await expect(error(task)?.code, equals: .cancelled, "phase \(phase)")
+            await expect(eventually { phase == 2 || exchange.isCancelled })
+            await expect(eventually { clock.pendingCount == 0 })
         }
-        #expect(transport.exchanges.count == 3)
+        expect(transport.exchanges.count, equals: 3)
     }
 
     @Test("BEY-5: cancelling the service ends it at once, also between two connections")
@@ -301,9 +302,9 @@ struct ServerSentEventsTests {
         exchange.end(.connectionLost)
         await clock.waitForTimers(1)
         service.cancel()
-        #expect(await error(task)?.code == .cancelled)
-        #expect(await eventually { clock.pendingCount == 0 })
-        #expect(transport.exchanges.count == 1)
+        await expect(error(task)?.code, equals: .cancelled)
+        await expect(eventually { clock.pendingCount == 0 })
+        expect(transport.exchanges.count, equals: 1)
     }
 
     @Test("BEY-5: the connection ends when the iteration stops")
@@ -314,7 +315,7 @@ struct ServerSentEventsTests {
         exchange.head(200, type)
         exchange.body("data: a\n\ndata: b\n\n")
         try await task.value
-        #expect(await eventually { exchange.isCancelled })
+        await expect(eventually { exchange.isCancelled })
     }
 
     // MARK: - Over sockets
@@ -341,7 +342,7 @@ struct ServerSentEventsTests {
         let service = EasyNetworkService(server.host(transport: wire.transport))
         var seen: [String] = []
         for try await event in service.events(Get(api: "x"), reconnectionTime: 0) { seen.append(event.id + event.data) }
-        #expect(seen == ["1a", "2b", "3c"])
-        #expect(server.requests.map { $0.headers["Last-Event-ID"] } == [nil, "1", "3"])
+        expect(seen, equals: ["1a", "2b", "3c"])
+        expect(server.requests.map { $0.headers["Last-Event-ID"] }, equals: [nil, "1", "3"])
     }
 }

@@ -31,8 +31,8 @@ struct StreamSurroundingsTests {
             host.interceptors = [Witness(seen: seen)]
         }
         var events = EasyNetworkService(host).events(Get(api: "a")).makeAsyncIterator()
-        #expect(try await events.next()?.data == "1")
-        #expect(seen.withLock { $0 } == ["Get"])
+        try await expect(events.next()?.data, equals: "1")
+        expect(seen.withLock { $0 }, equals: ["Get"])
     }
 
     @Test("BEY-3: the cookies of a body that breaks off are kept, from its beginning")
@@ -47,7 +47,7 @@ struct StreamSurroundingsTests {
         let host = server.host(transport: TransportConfiguration.sharedTransport) { $0.cookies = jar }
         let answer = try await EasyNetworkService(host).stream(Get(api: "a"))
         let url = server.baseURL.appendingPathComponent("a")
-        #expect(await eventually { jar.cookieHeader(for: url, at: Date()) == "a=1" })
+        await expect(eventually { jar.cookieHeader(for: url, at: Date()) == "a=1" })
         await #expect(throws: NetworkError.self) { for try await _ in answer {} }
     }
 }

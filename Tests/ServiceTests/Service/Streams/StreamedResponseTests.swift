@@ -49,19 +49,19 @@ struct StreamedResponseTests {
     )
     func chunks() async throws {
         let (answer, exchange) = try await begun(headers: ["X-Name": "value"])
-        #expect(answer.statusCode == 200)
-        #expect(answer.headers["x-name"] == "value")
-        #expect(answer.url?.path == "/x")
+        expect(answer.statusCode, equals: 200)
+        expect(answer.headers["x-name"], equals: "value")
+        expect(answer.url?.path, equals: "/x")
         var chunks = answer.makeAsyncIterator()
         exchange.body("one")
-        #expect(text(try await chunks.next()) == "one")
+        expect(text(try await chunks.next()), equals: "one")
         exchange.body("")
         exchange.body("two")
-        #expect(text(try await chunks.next()) == "two")
+        expect(text(try await chunks.next()), equals: "two")
         exchange.end()
-        #expect(try await chunks.next() == nil)
-        #expect(try await chunks.next() == nil)
-        #expect(!exchange.isCancelled)
+        try await expect(chunks.next() == nil)
+        try await expect(chunks.next() == nil)
+        expect(!exchange.isCancelled)
     }
 
     @Test("BEY-3: a chunk wakes the task that waits for it")
@@ -77,7 +77,7 @@ struct StreamedResponseTests {
             exchange.body("\(number),")
         }
         exchange.end()
-        #expect(try await reader.value == (0..<100).map { "\($0)," }.joined())
+        try await expect(reader.value, equals: (0..<100).map { "\($0)," }.joined())
     }
 
     @Test("BEY-3, RSP-4: an answer that is not accepted is thrown with its body")
@@ -86,9 +86,9 @@ struct StreamedResponseTests {
         server.route("GET", "/x") { _ in .json(["message": "gone away"], status: 410) }
         let service = EasyNetworkService(server.host())
         let error = await #expect(throws: NetworkError.self) { try await service.stream(Get(api: "x")) }
-        #expect(error?.code == .unacceptableStatus)
-        #expect(error?.statusCode == 410)
-        #expect(error?.serverMessage == "gone away")
+        expect(error?.code, equals: .unacceptableStatus)
+        expect(error?.statusCode, equals: 410)
+        expect(error?.serverMessage, equals: "gone away")
     }
 
     @Test("BEY-3, BEY-8: redirects are followed and failures retried until an answer begins")
@@ -107,10 +107,10 @@ struct StreamedResponseTests {
         }
         let service = EasyNetworkService(server.host { $0.retry = RetryPolicy(baseDelay: 0) })
         let answer = try await service.stream(Get(api: "x"))
-        #expect(answer.url?.path == "/y")
+        expect(answer.url?.path, equals: "/y")
         var all = Data()
         for try await data in answer { all += data }
-        #expect(text(all) == "hello")
+        expect(text(all), equals: "hello")
     }
 
     @Test("BEY-3: an answer without body ends at once, and so does one from an interceptor, with its body")
@@ -129,10 +129,10 @@ struct StreamedResponseTests {
         let lost = ScriptedTransport { _, _ in .failure(.connectionLost, .connect) }
         let service = EasyNetworkService(lost.host { $0.interceptors = [Standing()] })
         let answer = try await service.stream(Get(api: "x"))
-        #expect(answer.statusCode == 203)
+        expect(answer.statusCode, equals: 203)
         var all = Data()
         for try await data in answer { all += data }
-        #expect(text(all) == "instead")
+        expect(text(all), equals: "instead")
     }
 
     // MARK: - The end
@@ -145,14 +145,14 @@ struct StreamedResponseTests {
         }
         let answer = try await EasyNetworkService(transport.host()).stream(Get(api: "x"))
         var chunks = answer.makeAsyncIterator()
-        #expect(text(try await chunks.next()) == "one")
+        expect(text(try await chunks.next()), equals: "one")
         var error: NetworkError?
         do { _ = try await chunks.next() } catch let thrown as NetworkError { error = thrown }
-        #expect(error?.code == .connectionLost)
-        #expect(error?.statusCode == 200)
-        #expect(error?.history.count == 1)
-        #expect(try await chunks.next() == nil)
-        #expect(transport.messages.count == 1)
+        expect(error?.code, equals: .connectionLost)
+        expect(error?.statusCode, equals: 200)
+        expect(error?.history.count, equals: 1)
+        try await expect(chunks.next() == nil)
+        expect(transport.messages.count, equals: 1)
     }
 
     @Test("BEY-3: a body cut in the middle, over sockets", arguments: Wire.allCases)
@@ -165,9 +165,9 @@ struct StreamedResponseTests {
         let answer = try await service.stream(Get(api: "x"))
         var count = 0
         let code = await code { for try await data in answer { count += data.count } }
-        #expect(code == .connectionLost)
-        #expect(count == 60_000)
-        #expect(server.requests.count == 1)
+        expect(code, equals: .connectionLost)
+        expect(count, equals: 60_000)
+        expect(server.requests.count, equals: 1)
     }
 
     @Test("BEY-3: a body that trickles comes as it trickles", arguments: Wire.allCases)
@@ -181,7 +181,7 @@ struct StreamedResponseTests {
         let service = EasyNetworkService(server.host(transport: wire.transport))
         var lines: [String] = []
         for try await line in try await service.stream(Get(api: "x")).lines() { lines.append(line) }
-        #expect(lines == (0..<40).map { "line \($0)" })
+        expect(lines, equals: (0..<40).map { "line \($0)" })
     }
 
     @Test("BEY-3, RSP-3: a body longer than the validation has it is an error, and the server is left")
@@ -191,9 +191,9 @@ struct StreamedResponseTests {
         exchange.body("12345")
         exchange.body("6")
         var chunks = answer.makeAsyncIterator()
-        #expect(text(try await chunks.next()) == "12345")
-        #expect(await code { try await chunks.next() } == .bodyTooLong)
-        #expect(await eventually { exchange.isCancelled })
+        expect(text(try await chunks.next()), equals: "12345")
+        await expect(code { try await chunks.next() }, equals: .bodyTooLong)
+        await expect(eventually { exchange.isCancelled })
     }
 
     @Test("BEY-3: a second iteration throws, and the first goes on")
@@ -202,11 +202,11 @@ struct StreamedResponseTests {
         var first = answer.makeAsyncIterator()
         var second = answer.makeAsyncIterator()
         exchange.body("one")
-        #expect(await code { try await second.next() } == .invalidRequest)
-        #expect(try await second.next() == nil)
+        await expect(code { try await second.next() }, equals: .invalidRequest)
+        try await expect(second.next() == nil)
         var lines = answer.lines().makeAsyncIterator()
-        #expect(await code { try await lines.next() } == .invalidRequest)
-        #expect(text(try await first.next()) == "one")
+        await expect(code { try await lines.next() }, equals: .invalidRequest)
+        expect(text(try await first.next()), equals: "one")
     }
 
     // MARK: - Lines
@@ -218,15 +218,15 @@ struct StreamedResponseTests {
         exchange.end()
         var lines: [String] = []
         for try await line in answer.lines() { lines.append(line) }
-        #expect(lines == ["a", "bc", "", "d"])
+        expect(lines, equals: ["a", "bc", "", "d"])
 
         let (other, long) = try await begun()
         long.body("12345\n123456")
         var few = other.lines(maximumByteCount: 5).makeAsyncIterator()
-        #expect(try await few.next() == "12345")
-        #expect(await code { try await few.next() } == .bodyTooLong)
-        #expect(try await few.next() == nil)
-        #expect(await eventually { long.isCancelled })
+        try await expect(few.next(), equals: "12345")
+        await expect(code { try await few.next() }, equals: .bodyTooLong)
+        try await expect(few.next() == nil)
+        await expect(eventually { long.isCancelled })
         withExtendedLifetime(other) {}
     }
 
@@ -236,10 +236,10 @@ struct StreamedResponseTests {
         exchange.body("a\nb\n")
         exchange.end()
         var lines = answer.lines()
-        for expected in ["a", "b", nil, nil] { #expect(try await lines.next() == expected) }
+        for expected in ["a", "b", nil, nil] { try await expect(lines.next(), equals: expected) }
         var others = answer.lines()
-        #expect(await code { try await others.next() } == .invalidRequest)
-        #expect(try await others.next() == nil)
+        await expect(code { try await others.next() }, equals: .invalidRequest)
+        try await expect(others.next() == nil)
     }
 
     @Test("BEY-3: a line that was cut by an error is no line")
@@ -248,9 +248,9 @@ struct StreamedResponseTests {
         exchange.body("whole\nhal")
         exchange.end(.connectionLost)
         var lines = answer.lines().makeAsyncIterator()
-        #expect(try await lines.next() == "whole")
-        #expect(await code { try await lines.next() } == .connectionLost)
-        #expect(try await lines.next() == nil)
+        try await expect(lines.next(), equals: "whole")
+        await expect(code { try await lines.next() }, equals: .connectionLost)
+        try await expect(lines.next() == nil)
     }
 
     // MARK: - Cancelling
@@ -264,8 +264,8 @@ struct StreamedResponseTests {
             return try await service.stream(Get(api: "x"))
         }
         task.cancel()
-        #expect(await code { try await task.value } == .cancelled)
-        #expect(transport.exchanges.isEmpty)
+        await expect(code { try await task.value }, equals: .cancelled)
+        expect(transport.exchanges.isEmpty)
     }
 
     @Test("BEY-5: cancelled while the head is awaited, the exchange is, and the wait is over")
@@ -275,8 +275,8 @@ struct StreamedResponseTests {
         let task = Task { try await service.stream(Get(api: "x")) }
         let exchange = try #require(await transport.exchange(0))
         task.cancel()
-        #expect(await code { try await task.value } == .cancelled)
-        #expect(await eventually { exchange.isCancelled })
+        await expect(code { try await task.value }, equals: .cancelled)
+        await expect(eventually { exchange.isCancelled })
     }
 
     @Test(
@@ -297,8 +297,8 @@ struct StreamedResponseTests {
             await begun.opened()
             task.cancel()
             gate.open()
-            #expect(await code { try await task.value } == .cancelled)
-            #expect(await eventually { exchange.isCancelled })
+            await expect(code { try await task.value }, equals: .cancelled)
+            await expect(eventually { exchange.isCancelled })
         }
     }
 
@@ -309,7 +309,7 @@ struct StreamedResponseTests {
         let (first, gate) = (Gate(), Gate())
         let task = Task {
             var lines = answer.lines().makeAsyncIterator()
-            #expect(try await lines.next() == "a")
+            try await expect(lines.next(), equals: "a")
             first.open()
             await gate.opened()
             return try await lines.next()
@@ -317,8 +317,8 @@ struct StreamedResponseTests {
         await first.opened()
         task.cancel()
         gate.open()
-        #expect(await code { try await task.value } == .cancelled)
-        #expect(await eventually { exchange.isCancelled })
+        await expect(code { try await task.value }, equals: .cancelled)
+        await expect(eventually { exchange.isCancelled })
     }
 
     @Test("BEY-5: cancelling the service ends the iteration, after the bytes that have come")
@@ -332,9 +332,9 @@ struct StreamedResponseTests {
         exchange.body("one")
         service.cancel()
         var chunks = answer.makeAsyncIterator()
-        #expect(text(try await chunks.next()) == "one")
-        #expect(await code { try await chunks.next() } == .cancelled)
-        #expect(await eventually { exchange.isCancelled })
+        expect(text(try await chunks.next()), equals: "one")
+        await expect(code { try await chunks.next() }, equals: .cancelled)
+        await expect(eventually { exchange.isCancelled })
     }
 
     @Test(
@@ -351,12 +351,12 @@ struct StreamedResponseTests {
                 let begun = try await begun(transport, of: service)
                 exchange = begun.exchange
                 exchange.body("one")
-                #expect(!exchange.isCancelled)
+                expect(!exchange.isCancelled)
                 if isIterated { for try await _ in begun.answer { break } }
             }
-            #expect(await eventually { exchange.isCancelled })
+            await expect(eventually { exchange.isCancelled })
         }
-        #expect(await eventually { freed == nil })
+        await expect(eventually { freed == nil })
     }
 
     // MARK: - Back-pressure
@@ -367,17 +367,17 @@ struct StreamedResponseTests {
         var chunks = answer.makeAsyncIterator()
         let piece = Data(count: 64 * 1_024)
         for _ in 0..<4 { exchange.body(piece) }
-        #expect(exchange.orders.isEmpty)
+        expect(exchange.orders.isEmpty)
         exchange.body(piece)
         // The call learns of its exchange only when that has begun.
-        #expect(await eventually { exchange.orders == ["pause"] })
+        await expect(eventually { exchange.orders == ["pause"] })
         exchange.body(piece)
         for _ in 0..<4 { _ = try await chunks.next() }
-        #expect(exchange.orders == ["pause"])
+        expect(exchange.orders, equals: ["pause"])
         _ = try await chunks.next()
-        #expect(exchange.orders == ["pause", "resume"])
+        expect(exchange.orders, equals: ["pause", "resume"])
         for _ in 0..<4 { exchange.body(piece) }
-        #expect(exchange.orders == ["pause", "resume", "pause"])
+        expect(exchange.orders, equals: ["pause", "resume", "pause"])
     }
 
     @Test(
@@ -392,19 +392,19 @@ struct StreamedResponseTests {
         let answer = try await service.stream(Get(api: "x"))
         var chunks = answer.makeAsyncIterator()
         var count = try #require(await chunks.next()).count
-        #expect(await eventually { transport.pauseCount > 0 })
+        await expect(eventually { transport.pauseCount > 0 })
         // Bytes in flight may arrive after the pause. The number of earlier bytes depends on scheduling, because the
         // call learns of its exchange only when that has begun.
         let bound = transport.byteCount + 1_024 * 1_024
-        #expect(bound < total / 2)
+        expect(bound < total / 2)
         var most = 0
         while let data = try await chunks.next() {
             count += data.count
             most = max(most, answer.source.body?.unreadCount ?? 0)
         }
-        #expect(count == total)
-        #expect(most < bound)
-        #expect(transport.byteCount == total)
+        expect(count, equals: total)
+        expect(most < bound)
+        expect(transport.byteCount, equals: total)
     }
 }
 

@@ -22,9 +22,9 @@ struct NginxClientCertificateTests {
         let unknown = try await client { _ in nil }
         for way in NginxClient.Way.all([.mutualTLS]) {
             let contents = await known.outcome(known.request(way, "/client"))
-            #expect(contents.text == "SUCCESS \(TestCertificates.clientName)", "\(way)")
+            expect(contents.text, equals: "SUCCESS \(TestCertificates.clientName)", "\(way)")
             let refused = await unknown.outcome(unknown.request(way, "/client"))
-            #expect(refused.head?.statusCode == 400 && refused.end?.error == nil, "\(way)")
+            expect(refused.head?.statusCode == 400 && refused.end?.error == nil, "\(way)")
         }
     }
 
@@ -54,9 +54,9 @@ struct NginxClientCertificateTests {
             for listener in [NginxServer.Listener.mutualTLS, .https2] {
                 let contents = await client.outcome(listener, "/client")
                 let error = try #require(contents.end?.error, "\(words)")
-                #expect(error.code == .tls && error.phase == .tls && !error.mayHaveReachedServer, "\(error)")
-                #expect(error.message?.contains(words) == true, "\(error)")
-                #expect(contents.head == nil && contents.metrics?.bytesSent == 0, "\(error)")
+                expect(error.code == .tls && error.phase == .tls && !error.mayHaveReachedServer, "\(error)")
+                expect(error.message?.contains(words), equals: true, "\(error)")
+                expect(contents.head == nil && contents.metrics?.bytesSent == 0, "\(error)")
             }
         }
     }

@@ -18,7 +18,7 @@ struct NginxConnectionTests {
         let client = try await NginxClient()
         // After the first answer the transport knows whether connections can be shared.
         let first = await client.outcome(listener, "/small")
-        #expect(first.isSmall && first.metrics?.isReusedConnection == false)
+        expect(first.isSmall && first.metrics?.isReusedConnection == false)
         let connections = Locked<Set<Int>>([])
         let new = Locked(1)
         let faults = Locked<[String]>([])
@@ -33,9 +33,9 @@ struct NginxConnectionTests {
                 faults.withLock { $0.append("\(number): \(contents)") }
             }
         }
-        #expect(faults.withLock { $0 } == [])
-        #expect((1...limit).contains(connections.withLock { $0.count }))
-        #expect((1...limit).contains(new.withLock { $0 }))
+        expect(faults.withLock { $0 }, equals: [])
+        expect((1...limit).contains(connections.withLock { $0.count }))
+        expect((1...limit).contains(new.withLock { $0 }))
     }
 
     @Test(
@@ -46,9 +46,9 @@ struct NginxConnectionTests {
         let client = try await NginxClient()
         let first = await client.outcome(.https2, "/echo-protocol")
         let outcomes = await together(64) { _ in await client.outcome(.https2, "/echo-protocol") }
-        #expect(outcomes.allSatisfy { $0.text.hasPrefix("HTTP/2.0 ") })
-        #expect(Set((outcomes + [first]).map(\.connection)).count == 1)
-        #expect(outcomes.allSatisfy { $0.metrics?.isReusedConnection == true })
+        expect(outcomes.allSatisfy { $0.text.hasPrefix("HTTP/2.0 ") })
+        expect(Set((outcomes + [first]).map(\.connection)).count, equals: 1)
+        expect(outcomes.allSatisfy { $0.metrics?.isReusedConnection == true })
     }
 
     @Test(
@@ -60,8 +60,8 @@ struct NginxConnectionTests {
     func connectionLimit(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient { configuration, _ in configuration.maximumConnectionsPerHost = 3 }
         let outcomes = await together(200) { _ in await client.outcome(listener, "/echo-protocol") }
-        #expect(outcomes.allSatisfy { $0.end?.error == nil })
-        #expect((1...3).contains(Set(outcomes.map(\.connection)).count))
+        expect(outcomes.allSatisfy { $0.end?.error == nil })
+        expect((1...3).contains(Set(outcomes.map(\.connection)).count))
     }
 
     /// Starts exchanges that pause at their heads, and returns when the first ones have paused.
@@ -91,13 +91,13 @@ struct NginxConnectionTests {
         }
         // The others begin before the first two have ended.
         let exchanges = await held(50, until: 20, client, .https2)
-        #expect(exchanges.count { $0.hasHead } == 20)
+        expect(exchanges.count { $0.hasHead }, equals: 20)
         for exchange in exchanges { exchange.letGo() }
         for exchange in exchanges {
             let contents = await exchange.end()
-            #expect(contents.body == NginxServer.rangesData && contents.end?.error == nil)
+            expect(contents.body == NginxServer.rangesData && contents.end?.error == nil)
         }
-        #expect((1...2).contains(exchanges.count { $0.recording.contents.metrics?.isReusedConnection == false }))
+        expect((1...2).contains(exchanges.count { $0.recording.contents.metrics?.isReusedConnection == false }))
     }
 
     @Test("BEY-6: over HTTP/1.1 an exchange begins when another ends")
@@ -106,9 +106,9 @@ struct NginxConnectionTests {
         let exchanges = await held(6, until: 2, client, .https1)
         for (number, exchange) in exchanges.enumerated() {
             // Each end lets one exchange begin. If more were running, a later one would already have its head.
-            #expect(exchanges.count { $0.hasHead } <= number + 2)
+            expect(exchanges.count { $0.hasHead } <= number + 2)
             exchange.letGo()
-            #expect(await exchange.end().body == NginxServer.rangesData)
+            await expect(exchange.end().body, equals: NginxServer.rangesData)
         }
     }
 }

@@ -45,7 +45,7 @@ struct NginxEveryTransportTests {
         let transport = Self.transport(kind)
         for _ in 0..<2 {
             let outcomes = try await together(64) { _ in try await Self.outcome(transport, "/ranges") }
-            #expect(outcomes.allSatisfy { $0.body == NginxServer.rangesData && $0.end?.error == nil })
+            expect(outcomes.allSatisfy { $0.body == NginxServer.rangesData && $0.end?.error == nil })
         }
     }
 
@@ -64,7 +64,7 @@ struct NginxEveryTransportTests {
             }
         }
         // Sequential requests need one connection; a late return may cause another one.
-        #expect((1...10).contains(connections.count))
+        expect((1...10).contains(connections.count))
     }
 
     #if compiler(>=6.2)
@@ -72,7 +72,7 @@ struct NginxEveryTransportTests {
     func gibibyte() async {
         await #expect(processExitsWith: .success) {
             let transport = URLSessionTransport()
-            #expect(try await Self.outcome(transport, "/small").isSmall)
+            try await expect(Self.outcome(transport, "/small").isSmall)
             let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
             defer { try? FileManager.default.removeItem(at: file) }
             try Data().write(to: file)
@@ -82,9 +82,9 @@ struct NginxEveryTransportTests {
             try handle.close()
             let before = try PeakMemory.now()
             let upload = try await Self.outcome(transport, "/upload", method: .put, body: .file(file))
-            #expect(Int(upload.text) ?? 0 > NginxServer.bigCount, "\(upload)")
+            expect(Int(upload.text) ?? 0 > NginxServer.bigCount, "\(upload)")
             let growth = try PeakMemory.now() - before
-            #expect(growth < 64 << 20 || Sanitizer.isThere, "\(growth >> 20) MiB more")
+            expect(growth < 64 << 20 || Sanitizer.isThere, "\(growth >> 20) MiB more")
 
             // URLSession has no back-pressure (see the table), so the amount of buffered data depends on timing.
             let url = try await NginxServer.shared.url(.http, "/big", ipv6: false)
@@ -96,7 +96,7 @@ struct NginxEveryTransportTests {
             }
             await ended.opened()
             withExtendedLifetime(exchange) {}
-            #expect(count.withLock { $0 } == NginxServer.bigCount)
+            expect(count.withLock { $0 }, equals: NginxServer.bigCount)
         }
     }
     #endif

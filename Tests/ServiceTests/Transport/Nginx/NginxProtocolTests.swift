@@ -23,18 +23,18 @@ struct NginxProtocolTests {
         let port = try #require(request.url.port)
         for isReused in [false, true, true] {
             let contents = await client.outcome(request)
-            #expect(contents.isSmall)
+            expect(contents.isSmall)
             let metrics = try #require(contents.metrics)
             let comment: Comment = "\(metrics)"
-            #expect(metrics.networkProtocol == way.networkProtocol, comment)
-            #expect(metrics.remoteAddress == "\(way.host):\(port)", comment)
-            #expect(metrics.isReusedConnection == isReused, comment)
-            #expect(Self.isInOrder(metrics) && metrics.wait >= 0 && metrics.firstByte != nil, comment)
-            #expect((metrics.nameLookup == nil) == isReused && (metrics.connect == nil) == isReused, comment)
-            #expect((metrics.tls == nil) == (isReused || way.listener == .http), comment)
+            expect(metrics.networkProtocol, equals: way.networkProtocol, comment)
+            expect(metrics.remoteAddress, equals: "\(way.host):\(port)", comment)
+            expect(metrics.isReusedConnection, equals: isReused, comment)
+            expect(Self.isInOrder(metrics) && metrics.wait >= 0 && metrics.firstByte != nil, comment)
+            expect((metrics.nameLookup == nil) == isReused && (metrics.connect == nil) == isReused, comment)
+            expect((metrics.tls == nil), equals: (isReused || way.listener == .http), comment)
             let sent = metrics.bytesSent ?? 0
             let received = metrics.bytesReceived ?? 0
-            #expect(sent > 0 && sent < 1_024 && received > 1_024 && received < 2_048, comment)
+            expect(sent > 0 && sent < 1_024 && received > 1_024 && received < 2_048, comment)
         }
     }
 
@@ -43,7 +43,7 @@ struct NginxProtocolTests {
         let client = try await NginxClient()
         for _ in 0..<2 {
             let outcomes = await together(64) { _ in await client.outcome(client.request(way, "/ranges")) }
-            #expect(outcomes.allSatisfy { $0.body == NginxServer.rangesData && $0.end?.error == nil })
+            expect(outcomes.allSatisfy { $0.body == NginxServer.rangesData && $0.end?.error == nil })
         }
     }
 
@@ -55,32 +55,32 @@ struct NginxProtocolTests {
             let comment: Comment = "request \(number)"
             switch number % 7 {
             case 0:
-                #expect(await client.outcome(.https2, "/small").isSmall, comment)
+                await expect(client.outcome(.https2, "/small").isSmall, comment)
             case 1:
                 let contents = await client.outcome(.https2, "/small", .head)
-                #expect(contents.head?.headers["Content-Length"] == "1024" && contents.body.isEmpty, comment)
-                #expect(contents.end?.error == nil, comment)
+                expect(contents.head?.headers["Content-Length"] == "1024" && contents.body.isEmpty, comment)
+                expect(contents.end?.error == nil, comment)
             case 2:
                 let contents = await client.outcome(.https2, "/upload", .put, .data(body))
-                #expect((200_000..<210_000).contains(Int(contents.text) ?? 0), "\(contents)")
+                expect((200_000..<210_000).contains(Int(contents.text) ?? 0), "\(contents)")
             case 3:
                 let contents = await client.outcome(.https2, "/nothing-here")
-                #expect(contents.head?.statusCode == 404 && contents.end?.error == nil, comment)
+                expect(contents.head?.statusCode == 404 && contents.end?.error == nil, comment)
             case 4:
                 let contents = await client.outcome(.https2, "/upload", .post, .data(Data()))
-                #expect((1..<10_000).contains(Int(contents.text) ?? 0), "\(contents)")
+                expect((1..<10_000).contains(Int(contents.text) ?? 0), "\(contents)")
             case 5:
                 let exchange = client.start(client.request(.init(listener: .https2, ipv6: false), "/ranges"))
                 if number % 2 == 0 { await Task.yield() }
                 exchange.exchange.cancel()
                 let contents = await exchange.end()
-                #expect([.cancelled, nil].contains(contents.code) && contents.faults.isEmpty, comment)
+                expect([.cancelled, nil].contains(contents.code) && contents.faults.isEmpty, comment)
             default:
                 let path = "/files/\(UUID().uuidString)"
                 let put = await client.outcome(.https2, path, .put, .data(body))
-                #expect(put.head?.statusCode == 201, comment)
-                #expect(await client.outcome(.https2, path).body == body, comment)
-                #expect(await client.outcome(.https2, path, .delete).head?.statusCode == 204, comment)
+                expect(put.head?.statusCode, equals: 201, comment)
+                await expect(client.outcome(.https2, path).body, equals: body, comment)
+                await expect(client.outcome(.https2, path, .delete).head?.statusCode, equals: 204, comment)
             }
         }
         for number in 0..<70 { await run(number) }

@@ -39,12 +39,12 @@ struct ProxyTests {
     func absoluteForm() async throws {
         let server = try proxy()
         let contents = try await outcome(Self.target, through: .url(url(server)))
-        #expect(contents.text == "through the proxy" && contents.end?.error == nil)
+        expect(contents.text == "through the proxy" && contents.end?.error == nil)
         let request = try #require(server.requests.first)
-        #expect(request.target == Self.target && request.path == "/a/b" && request.query == "c=d")
-        #expect(request.headers.values(for: "Host") == ["target.invalid:8080"])
-        #expect(request.headers["Proxy-Authorization"] == nil && request.headers["X-Secret"] != nil)
-        #expect(contents.metrics?.remoteAddress == "127.0.0.1:\(server.baseURL.port ?? 0)")
+        expect(request.target == Self.target && request.path == "/a/b" && request.query == "c=d")
+        expect(request.headers.values(for: "Host"), equals: ["target.invalid:8080"])
+        expect(request.headers["Proxy-Authorization"] == nil && request.headers["X-Secret"] != nil)
+        expect(contents.metrics?.remoteAddress, equals: "127.0.0.1:\(server.baseURL.port ?? 0)")
     }
 
     @Test("SEC-1: user and password of the proxy go to the proxy only")
@@ -52,22 +52,22 @@ struct ProxyTests {
         let server = try proxy()
         let expected = "Basic " + Data("us er:se:cret".utf8).base64EncodedString()
         let url = try url(server, credentials: "us%20er:se%3Acret@")
-        #expect(try await outcome(Self.target, through: .url(url)).end?.error == nil)
-        #expect(server.requests.first?.headers.values(for: "Proxy-Authorization") == [expected])
-        #expect(server.requests.first?.headers["Authorization"] == nil)
+        try await expect(outcome(Self.target, through: .url(url)).end?.error == nil)
+        expect(server.requests.first?.headers.values(for: "Proxy-Authorization"), equals: [expected])
+        expect(server.requests.first?.headers["Authorization"] == nil)
         // Credentials in the URL are not sent, as without a proxy.
         let withUser = Self.target.replacingOccurrences(of: "//", with: "//me:mine@")
-        #expect(try await outcome(withUser, through: .url(url)).end?.error == nil)
-        #expect(server.requests.last?.headers.values(for: "Proxy-Authorization") == [expected])
-        #expect(server.requests.last?.headers["Authorization"] == nil)
-        #expect(server.requests.last?.target.contains("mine") == false)
+        try await expect(outcome(withUser, through: .url(url)).end?.error == nil)
+        expect(server.requests.last?.headers.values(for: "Proxy-Authorization"), equals: [expected])
+        expect(server.requests.last?.headers["Authorization"] == nil)
+        expect(server.requests.last?.target.contains("mine"), equals: false)
         // CONNECT carries the proxy's credentials and none of the server's fields.
         server.route("CONNECT", "*") { _ in .status(403) }
         _ = try await outcome("https://target.invalid/a/b", through: .url(url))
         let connect = try #require(server.requests.last)
-        #expect(connect.method == "CONNECT" && connect.target == "target.invalid:443")
-        #expect(connect.headers.values(for: "Proxy-Authorization") == [expected])
-        #expect(connect.headers["X-Secret"] == nil)
+        expect(connect.method == "CONNECT" && connect.target == "target.invalid:443")
+        expect(connect.headers.values(for: "Proxy-Authorization"), equals: [expected])
+        expect(connect.headers["X-Secret"] == nil)
     }
 
     @Test("BEY-14: a proxy that refuses a tunnel is .cannotConnect, and nothing was sent", arguments: [403, 407, 502])
@@ -78,12 +78,12 @@ struct ProxyTests {
             let proxy = ProxyConfiguration.url(try url(server, credentials: credentials))
             let contents = try await outcome("https://target.invalid/a/b", through: proxy)
             let error = try #require(contents.end?.error)
-            #expect(error.code == .cannotConnect, "\(error)")
-            #expect(error.phase == .connect && !error.mayHaveReachedServer, "\(error)")
-            #expect(error.message?.contains("\(status)") == true, "\(error)")
-            #expect(contents.head == nil && contents.faults.isEmpty, "\(error)")
+            expect(error.code, equals: .cannotConnect, "\(error)")
+            expect(error.phase == .connect && !error.mayHaveReachedServer, "\(error)")
+            expect(error.message?.contains("\(status)"), equals: true, "\(error)")
+            expect(contents.head == nil && contents.faults.isEmpty, "\(error)")
         }
-        #expect(server.requests.allSatisfy { $0.method == "CONNECT" })
+        expect(server.requests.allSatisfy { $0.method == "CONNECT" })
     }
 
     @Test("BEY-14: a missing proxy, or one that hangs up, is .cannotConnect")
@@ -91,16 +91,16 @@ struct ProxyTests {
         let server = try proxy()
         server.route("CONNECT", "*") { _ in .fault(.close) }
         let hungUp = try await outcome("https://target.invalid/a/b", through: .url(url(server)))
-        #expect(hungUp.code == .cannotConnect && hungUp.end?.error?.phase == .connect, "\(hungUp)")
+        expect(hungUp.code == .cannotConnect && hungUp.end?.error?.phase == .connect, "\(hungUp)")
         let closed = try DeafListener(.closed)
         for address in [Self.target, "https://target.invalid/a/b"] {
             let contents = try await outcome(address, through: .url(closed.url))
-            #expect(contents.code == .cannotConnect && contents.end?.error?.phase == .connect, "\(contents)")
+            expect(contents.code == .cannotConnect && contents.end?.error?.phase == .connect, "\(contents)")
         }
         withExtendedLifetime(closed) {}
         let unknown = try #require(URL(string: "http://nowhere.invalid:1"))
         let contents = try await outcome(Self.target, through: .url(unknown))
-        #expect(contents.code == .cannotConnect && contents.end?.error?.phase == .resolve, "\(contents)")
+        expect(contents.code == .cannotConnect && contents.end?.error?.phase == .resolve, "\(contents)")
     }
 
     @Test("BEY-14: a malformed proxy ends every exchange, without its password in the message")
@@ -109,9 +109,9 @@ struct ProxyTests {
             let proxy = ProxyConfiguration.url(try #require(URL(string: address)))
             let contents = try await outcome(Self.target, through: proxy)
             let error = try #require(contents.end?.error, "\(address)")
-            #expect(error.code == .invalidRequest && !error.mayHaveReachedServer, "\(address): \(error)")
-            #expect(error.message?.contains("secret") == false, "\(error)")
-            #expect(contents.head == nil, "\(address)")
+            expect(error.code == .invalidRequest && !error.mayHaveReachedServer, "\(address): \(error)")
+            expect(error.message?.contains("secret"), equals: false, "\(error)")
+            expect(contents.head == nil, "\(address)")
         }
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("PublicKeyPin")
 struct PublicKeyPinTests {
@@ -34,10 +35,10 @@ struct PublicKeyPinTests {
         let pin = try PublicKeyPin("sha256//" + certificate.keyDigest)
         for other in TestCertificate.all {
             guard let key = try other.key else { continue }
-            #expect(pin.matches(key: key) == (other.keyDigest == certificate.keyDigest), "\(other)")
-            #expect(!pin.matches(key: key.dropLast()) && !pin.matches(key: key.dropFirst()))
+            expect(pin.matches(key: key), equals: (other.keyDigest == certificate.keyDigest), "\(other)")
+            expect(!pin.matches(key: key.dropLast()) && !pin.matches(key: key.dropFirst()))
         }
-        #expect(!pin.matches(key: Data()))
+        expect(!pin.matches(key: Data()))
     }
 
     @Test("SEC-1: a pin matches keys of the curves P-384 and P-521 and of RSA 4096, as openssl encodes them")
@@ -45,7 +46,7 @@ struct PublicKeyPinTests {
         // The expected digests come from SubjectPublicKeyInfo structures with the headers that openssl writes.
         for (header, key) in Self.headers {
             let digest = SHA256.digest(of: Data(header) + key).base64EncodedString()
-            #expect(try PublicKeyPin("sha256//" + digest).matches(key: key), "\(key.count)")
+            try expect(PublicKeyPin("sha256//" + digest).matches(key: key), "\(key.count)")
         }
     }
 
@@ -53,8 +54,8 @@ struct PublicKeyPinTests {
     func forms() throws {
         for digest in TestCertificate.all.map(\.keyDigest) + [Self.slashed] {
             let pin = try PublicKeyPin("sha256//" + digest)
-            #expect(try PublicKeyPin("sha256/" + digest) == pin)
-            #expect(pin.description == "sha256//" + digest)
+            try expect(PublicKeyPin("sha256/" + digest), equals: pin)
+            expect(pin.description, equals: "sha256//" + digest)
         }
     }
 
@@ -63,7 +64,7 @@ struct PublicKeyPinTests {
         let digests = TestCertificate.all.map(\.keyDigest)
         let pins =
             try digests.map { try PublicKeyPin("sha256//" + $0) } + digests.map { try PublicKeyPin("sha256/" + $0) }
-        #expect(Set(pins).count == digests.count)
+        expect(Set(pins).count, equals: digests.count)
     }
 
     private static let noPins: [(String, String)] = [
@@ -90,10 +91,10 @@ struct PublicKeyPinTests {
     @Test("SEC-1: a malformed pin is refused with what to mend", arguments: noPins)
     func refused(text: String, reason: String) throws {
         let error = try #require(throws: NetworkError.self) { try PublicKeyPin(text) }
-        #expect(error.code == .invalidRequest)
+        expect(error.code, equals: .invalidRequest)
         let message = try #require(error.message)
         let line = text.replacingOccurrences(of: "\n", with: " ")
-        #expect(message.contains("'\(line.prefix(80))' is no public key pin: "))
-        #expect(message.contains(reason))
+        expect(message.contains("'\(line.prefix(80))' is no public key pin: "))
+        expect(message.contains(reason))
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("StoredResponse: freshness")
 struct HTTPFreshnessTests {
@@ -39,7 +40,7 @@ struct HTTPFreshnessTests {
         arguments: explicitLifetimes
     )
     func explicit(fields: String, lifetime: TimeInterval) {
-        #expect(freshness(fields).lifetime == lifetime)
+        expect(freshness(fields).lifetime, equals: lifetime)
     }
 
     @Test(
@@ -54,8 +55,8 @@ struct HTTPFreshnessTests {
     func invalidExpires(value: String) {
         // With a date of modification, which has no effect here.
         let freshness = freshness("Expires: \(value) | Last-Modified: \(Arrival.text(-9_000))")
-        #expect(freshness.lifetime == 0 && freshness.isLifetimeExplicit)
-        #expect(!freshness.isFresh(at: Arrival.date))
+        expect(freshness.lifetime == 0 && freshness.isLifetimeExplicit)
+        expect(!freshness.isFresh(at: Arrival.date))
     }
 
     private static let heuristicLifetimes: [(String, Int, TimeInterval)] = [
@@ -78,7 +79,7 @@ struct HTTPFreshnessTests {
         arguments: heuristicLifetimes
     )
     func heuristic(fields: String, status: Int, lifetime: TimeInterval) {
-        #expect(freshness(fields, status: status).lifetime == lifetime)
+        expect(freshness(fields, status: status).lifetime, equals: lifetime)
     }
 
     @Test(
@@ -88,7 +89,7 @@ struct HTTPFreshnessTests {
     func heuristicStatuses(status: Int) {
         let known = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
         let lifetime = freshness("Last-Modified: \(Arrival.text(-1_000))", status: status).lifetime
-        #expect((lifetime > 0) == known.contains(status))
+        expect((lifetime > 0), equals: known.contains(status))
     }
 
     private static let initialAges: [(String, TimeInterval, TimeInterval)] = [
@@ -111,8 +112,8 @@ struct HTTPFreshnessTests {
     )
     func initialAge(fields: String, delay: TimeInterval, age: TimeInterval) {
         let freshness = freshness(fields, delay: delay)
-        #expect(freshness.initialAge == age)
-        #expect(freshness.age(at: Arrival.date) == age && freshness.age(at: Arrival.date + 3) == age + 3)
+        expect(freshness.initialAge, equals: age)
+        expect(freshness.age(at: Arrival.date) == age && freshness.age(at: Arrival.date + 3) == age + 3)
     }
 
     @Test(
@@ -124,23 +125,23 @@ struct HTTPFreshnessTests {
         ]
     )
     func ageField(fields: String, age: TimeInterval) {
-        #expect(freshness(fields).initialAge == age)
+        expect(freshness(fields).initialAge, equals: age)
     }
 
     @Test("BEY-10: RFC 9111, section 4.2: a response is fresh while its age is less than its lifetime")
     func boundary() {
         let freshness = freshness("Cache-Control: max-age=60 | Age: 10")
-        #expect(freshness.isFresh(at: Arrival.date + 49.5) && freshness.staleness(at: Arrival.date + 49.5) == -0.5)
-        #expect(!freshness.isFresh(at: Arrival.date + 50) && freshness.staleness(at: Arrival.date + 50) == 0)
-        #expect(freshness.staleness(at: Arrival.date + 65) == 15)
+        expect(freshness.isFresh(at: Arrival.date + 49.5) && freshness.staleness(at: Arrival.date + 49.5) == -0.5)
+        expect(!freshness.isFresh(at: Arrival.date + 50) && freshness.staleness(at: Arrival.date + 50) == 0)
+        expect(freshness.staleness(at: Arrival.date + 65), equals: 15)
     }
 
     @Test("BEY-10: RFC 9111, section 4.2.3: an entry from the future is not fresh after the clock was set back")
     func clockSetBack() {
         let freshness = freshness("Cache-Control: max-age=60")
-        #expect(freshness.isFresh(at: Arrival.date - 5))
-        #expect(!freshness.isFresh(at: Arrival.date - 60))
-        #expect(!freshness.isFresh(at: .distantPast) && !freshness.isFresh(at: .distantFuture))
-        #expect(!freshness.isFresh(at: Date(timeIntervalSince1970: .nan)))
+        expect(freshness.isFresh(at: Arrival.date - 5))
+        expect(!freshness.isFresh(at: Arrival.date - 60))
+        expect(!freshness.isFresh(at: .distantPast) && !freshness.isFresh(at: .distantFuture))
+        expect(!freshness.isFresh(at: Date(timeIntervalSince1970: .nan)))
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("HTTPInvalidation")
 struct HTTPInvalidationTests {
@@ -27,7 +28,7 @@ struct HTTPInvalidationTests {
         ]
     )
     func methods(name: String, isUnsafe: Bool) throws {
-        #expect(try urls(name) == (isUnsafe ? ["https://a.example/items/1?x=1"] : []))
+        try expect(urls(name), equals: (isUnsafe ? ["https://a.example/items/1?x=1"] : []))
     }
 
     @Test(
@@ -35,8 +36,8 @@ struct HTTPInvalidationTests {
         arguments: [100, 200, 204, 299, 301, 399, 400, 503]
     )
     func statuses(status: Int) throws {
-        #expect(try urls("PUT", status).isEmpty == !(200..<400).contains(status))
-        #expect(try urls("PUT", status, "Location: /other").isEmpty == !(200..<400).contains(status))
+        try expect(urls("PUT", status).isEmpty, equals: !(200..<400).contains(status))
+        try expect(urls("PUT", status, "Location: /other").isEmpty, equals: !(200..<400).contains(status))
     }
 
     private static let namedURLs: [(String, [String])] = [
@@ -57,7 +58,7 @@ struct HTTPInvalidationTests {
         arguments: namedURLs
     )
     func named(fields: String, expected: [String]) throws {
-        #expect(try urls("POST", 201, fields) == ["https://a.example/items/1?x=1"] + expected)
+        try expect(urls("POST", 201, fields), equals: ["https://a.example/items/1?x=1"] + expected)
     }
 
     @Test("BEY-10: RFC 9111, section 4.4: a repeated URL counts once")
@@ -65,11 +66,11 @@ struct HTTPInvalidationTests {
         let fields = Array(repeating: "Location: /new | Content-Location: /other", count: 1_000).joined(
             separator: " | "
         )
-        #expect(try urls("POST", 201, fields).dropFirst() == ["https://a.example/new", "https://a.example/other"])
+        try expect(urls("POST", 201, fields).dropFirst(), equals: ["https://a.example/new", "https://a.example/other"])
     }
 
     @Test("BEY-10: RFC 9111, section 4.4: the fragment of the target is removed")
     func fragment() throws {
-        #expect(try urls(target: "https://a.example/a#b") == ["https://a.example/a"])
+        try expect(urls(target: "https://a.example/a#b"), equals: ["https://a.example/a"])
     }
 }

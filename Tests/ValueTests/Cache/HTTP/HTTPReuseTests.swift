@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("HTTPReuse")
 struct HTTPReuseTests {
@@ -34,8 +35,8 @@ struct HTTPReuseTests {
         arguments: ofAnswers
     )
     func answers(fields: String, at50: HTTPReuse, at70: HTTPReuse) {
-        #expect(reuse("ETag: \"a\" | \(fields)", after: 50) == at50)
-        #expect(reuse("ETag: \"a\" | \(fields)", after: 70) == at70)
+        expect(reuse("ETag: \"a\" | \(fields)", after: 50), equals: at50)
+        expect(reuse("ETag: \"a\" | \(fields)", after: 70), equals: at70)
     }
 
     private static let ofRequests: [(String, HTTPReuse, HTTPReuse)] = [
@@ -72,8 +73,8 @@ struct HTTPReuseTests {
     )
     func requests(fields: String, at50: HTTPReuse, at70: HTTPReuse) {
         let stored = "ETag: \"a\" | Cache-Control: max-age=60 | Vary: Foo"
-        #expect(reuse(stored, fields, after: 50) == at50)
-        #expect(reuse(stored, fields, after: 70) == at70)
+        expect(reuse(stored, fields, after: 50), equals: at50)
+        expect(reuse(stored, fields, after: 70), equals: at70)
     }
 
     @Test(
@@ -82,8 +83,8 @@ struct HTTPReuseTests {
     )
     func strict(directive: String) {
         let stored = "ETag: \"a\" | Cache-Control: max-age=60, stale-while-revalidate=90, \(directive)"
-        #expect(reuse(stored, "Cache-Control: max-stale", after: 70) == .revalidate)
-        #expect(reuse(stored, after: 70) == .revalidate)
+        expect(reuse(stored, "Cache-Control: max-stale", after: 70), equals: .revalidate)
+        expect(reuse(stored, after: 70), equals: .revalidate)
     }
 
     private static let staleAnswers: [(String, TimeInterval, HTTPReuse)] = [
@@ -108,27 +109,27 @@ struct HTTPReuseTests {
     )
     func staleWhileRevalidate(request: String, seconds: TimeInterval, expected: HTTPReuse) {
         let stored = "ETag: \"a\" | Cache-Control: max-age=60, stale-while-revalidate=30"
-        #expect(reuse(stored, request, after: seconds) == expected)
+        expect(reuse(stored, request, after: seconds), equals: expected)
     }
 
     @Test("BEY-10: RFC 5861, section 3: a response without validator is used while it is requested again")
     func staleWithoutValidator() {
         let stored = "Cache-Control: max-age=60, stale-while-revalidate=30"
-        #expect(reuse(stored, after: 70) == .staleWhileRevalidate)
-        #expect(reuse(stored, after: 100) == .revalidate)
-        #expect(reuse(stored, "Cache-Control: no-cache", after: 10) == .revalidate)
+        expect(reuse(stored, after: 70), equals: .staleWhileRevalidate)
+        expect(reuse(stored, after: 100), equals: .revalidate)
+        expect(reuse(stored, "Cache-Control: no-cache", after: 10), equals: .revalidate)
     }
 
     @Test("BEY-10: RFC 8246, section 2: a fresh immutable response is not reloaded, except with no-cache")
     func immutable() {
         let stored = "ETag: \"a\" | Cache-Control: max-age=60, immutable"
-        #expect(reuse(stored, "Cache-Control: max-age=0", after: 50) == .fresh)
-        #expect(reuse(stored, "Cache-Control: no-cache", after: 50) == .revalidate)
-        #expect(reuse(stored, "Cache-Control: min-fresh=20", after: 50) == .revalidate)
-        #expect(reuse(stored, "Cache-Control: max-age=0", after: 60) == .revalidate)
+        expect(reuse(stored, "Cache-Control: max-age=0", after: 50), equals: .fresh)
+        expect(reuse(stored, "Cache-Control: no-cache", after: 50), equals: .revalidate)
+        expect(reuse(stored, "Cache-Control: min-fresh=20", after: 50), equals: .revalidate)
+        expect(reuse(stored, "Cache-Control: max-age=0", after: 60), equals: .revalidate)
         let guessed = "Last-Modified: \(Arrival.text(-10_000)) | Cache-Control: immutable"
-        #expect(reuse(guessed, after: 50) == .fresh)
-        #expect(reuse(guessed, "Cache-Control: max-age=0", after: 50) != .fresh)
+        expect(reuse(guessed, after: 50), equals: .fresh)
+        expect(reuse(guessed, "Cache-Control: max-age=0", after: 50) != .fresh)
     }
 
     @Test(
@@ -139,7 +140,7 @@ struct HTTPReuseTests {
         ]
     )
     func conditional(field: String) {
-        #expect(reuse("ETag: \"a\" | Cache-Control: max-age=60", field, after: 1) == .unusable)
+        expect(reuse("ETag: \"a\" | Cache-Control: max-age=60", field, after: 1), equals: .unusable)
     }
 
     @Test("BEY-10: RFC 9111, section 3.3: a stored part is never used as the whole")
@@ -149,12 +150,12 @@ struct HTTPReuseTests {
         func reuse(_ request: String, isPart: Bool) -> HTTPReuse {
             stored.reuse(for: .get, .lines(request), isPart: isPart, at: Arrival.date + 1)
         }
-        #expect(reuse("", isPart: false) == .unusable)
-        #expect(reuse("Range: bytes=2-3", isPart: true) == .fresh)
-        #expect(reuse("Range: bytes=2-3 | If-Match: \"a\"", isPart: true) == .unusable)
-        #expect(reuse("Range: bytes=2-9", isPart: true) == .fresh, "the end is that of the whole")
-        #expect(reuse("Range: bytes=9-", isPart: true) == .varies)
-        #expect(!stored.nominated.match(HTTPHeaders()))
+        expect(reuse("", isPart: false), equals: .unusable)
+        expect(reuse("Range: bytes=2-3", isPart: true), equals: .fresh)
+        expect(reuse("Range: bytes=2-3 | If-Match: \"a\"", isPart: true), equals: .unusable)
+        expect(reuse("Range: bytes=2-9", isPart: true), equals: .fresh, "the end is that of the whole")
+        expect(reuse("Range: bytes=9-", isPart: true), equals: .varies)
+        expect(!stored.nominated.match(HTTPHeaders()))
     }
 
     @Test(
@@ -163,7 +164,7 @@ struct HTTPReuseTests {
     )
     func methods(name: String) {
         let method = NetworkService.Method(rawValue: name)
-        #expect(reuse("Cache-Control: max-age=60", after: 1, method: method) == .unusable)
+        expect(reuse("Cache-Control: max-age=60", after: 1, method: method), equals: .unusable)
     }
 
     private static let sentValidators: [(String, HTTPHeaders)] = [
@@ -185,14 +186,14 @@ struct HTTPReuseTests {
     )
     func validators(fields: String, expected: HTTPHeaders) {
         let stored = "Cache-Control: no-cache | \(fields)"
-        #expect(reuse(stored, after: 1) == .revalidate)
-        #expect(StoredResponse.stub(stored).conditionalHeaders == expected)
+        expect(reuse(stored, after: 1), equals: .revalidate)
+        expect(StoredResponse.stub(stored).conditionalHeaders, equals: expected)
     }
 
     @Test("BEY-10: RFC 9111, section 4.3.1: the date of the response and an invalid date are not validators")
     func noValidator() {
         for fields in ["Date: \(Arrival.text())", "Last-Modified: once", "ETag: a"] {
-            #expect(StoredResponse.stub("Cache-Control: no-cache | \(fields)").conditionalHeaders.isEmpty)
+            expect(StoredResponse.stub("Cache-Control: no-cache | \(fields)").conditionalHeaders.isEmpty)
         }
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("HTTPStorability")
 struct HTTPStorabilityTests {
@@ -35,8 +36,8 @@ struct HTTPStorabilityTests {
         arguments: kept
     )
     func storable(fields: String, status: Int) {
-        #expect(storability(fields, status: status) == .storable)
-        #expect(storability(fields, status: status, request: "Authorization: Bearer x | Cookie: a=b") == .storable)
+        expect(storability(fields, status: status), equals: .storable)
+        expect(storability(fields, status: status, request: "Authorization: Bearer x | Cookie: a=b"), equals: .storable)
     }
 
     private static let refused: [(String, Int, HTTPStorability)] = [
@@ -64,7 +65,7 @@ struct HTTPStorabilityTests {
         arguments: refused
     )
     func notStorable(fields: String, status: Int, expected: HTTPStorability) {
-        #expect(storability(fields, status: status) == expected)
+        expect(storability(fields, status: status), equals: expected)
     }
 
     @Test(
@@ -72,20 +73,23 @@ struct HTTPStorabilityTests {
         arguments: ["HEAD", "POST", "PUT", "OPTIONS", "X"]
     )
     func methods(name: String) {
-        #expect(storability("Cache-Control: max-age=60", method: NetworkService.Method(rawValue: name)) == .unrelated)
+        expect(
+            storability("Cache-Control: max-age=60", method: NetworkService.Method(rawValue: name)),
+            equals: .unrelated
+        )
     }
 
     @Test("BEY-10: RFC 9111, section 5.2.1.5: no-store in the request")
     func requestNoStore() {
-        #expect(storability("Cache-Control: max-age=60", request: "Cache-Control: no-store") == .unrelated)
+        expect(storability("Cache-Control: max-age=60", request: "Cache-Control: no-store"), equals: .unrelated)
     }
 
     @Test("BEY-10: RFC 9111, section 5.2.2.3: must-understand overrides no-store for known statuses only")
     func mustUnderstand() {
         let fields = "Cache-Control: max-age=60, no-store, must-understand"
-        #expect(storability(fields) == .storable)
-        #expect(storability(fields, status: 599) == .notStorable)
-        #expect(storability("Cache-Control: max-age=60, must-understand", status: 599) == .notStorable)
+        expect(storability(fields), equals: .storable)
+        expect(storability(fields, status: 599), equals: .notStorable)
+        expect(storability("Cache-Control: max-age=60, must-understand", status: 599), equals: .notStorable)
     }
 
     @Test(
@@ -94,20 +98,21 @@ struct HTTPStorabilityTests {
     )
     func conditions(field: String) {
         let stored = "Cache-Control: max-age=60"
-        #expect(storability(stored, request: field) == .storable)
-        #expect(storability(stored, status: 412, request: field) == .unrelated)
-        #expect(storability(stored, status: 416, request: field) == .unrelated)
-        #expect(storability(stored, status: 404, request: field) == .unrelated)
+        expect(storability(stored, request: field), equals: .storable)
+        expect(storability(stored, status: 412, request: field), equals: .unrelated)
+        expect(storability(stored, status: 416, request: field), equals: .unrelated)
+        expect(storability(stored, status: 404, request: field), equals: .unrelated)
     }
 
     @Test("BEY-10: RFC 9111, section 3.3: a part that was asked for is stored if it can be used without validation")
     func parts() {
         let part = "ETag: \"a\" | Content-Range: bytes 0-1/9"
-        #expect(
-            storability("\(part) | Cache-Control: max-age=60", status: 206, request: "Range: bytes=0-1") == .storable
+        expect(
+            storability("\(part) | Cache-Control: max-age=60", status: 206, request: "Range: bytes=0-1"),
+            equals: .storable
         )
-        #expect(storability(part, status: 206, request: "Range: bytes=0-1") == .notStorable)
-        #expect(storability("\(part) | Cache-Control: max-age=60", status: 206) == .unrelated)
+        expect(storability(part, status: 206, request: "Range: bytes=0-1"), equals: .notStorable)
+        expect(storability("\(part) | Cache-Control: max-age=60", status: 206), equals: .unrelated)
     }
 
     @Test(
@@ -115,7 +120,7 @@ struct HTTPStorabilityTests {
         arguments: ["max-stale", "max-stale=60", "stale-if-error=60"]
     )
     func tolerantRequests(directive: String) {
-        #expect(storability("", request: "Cache-Control: \(directive)") == .storable)
-        #expect(storability("Cache-Control: no-cache", request: "Cache-Control: \(directive)") == .notStorable)
+        expect(storability("", request: "Cache-Control: \(directive)"), equals: .storable)
+        expect(storability("Cache-Control: no-cache", request: "Cache-Control: \(directive)"), equals: .notStorable)
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("StoredResponse")
 struct StoredResponseTests {
@@ -16,13 +17,13 @@ struct StoredResponseTests {
             """
         )
         let kept = "Set-Cookie: a=1 | Set-Cookie: b=2 | X-Kept: 3 | Content-Length: 4 | Date: \(Arrival.text(-1))"
-        #expect(stored.headers == .lines(kept))
+        expect(stored.headers, equals: .lines(kept))
     }
 
     @Test("BEY-10: RFC 9111, section 5.2.2.4: fields of no-cache are not stored")
     func noCacheFields() {
         let stored = StoredResponse.stub("Cache-Control: no-cache=\"Set-Cookie\" | Set-Cookie: a | X: 1")
-        #expect(stored.headers["Set-Cookie"] == nil && stored.headers["X"] == "1")
+        expect(stored.headers["Set-Cookie"] == nil && stored.headers["X"] == "1")
     }
 
     @Test(
@@ -30,7 +31,7 @@ struct StoredResponseTests {
         arguments: ["", "Date: x"]
     )
     func date(field: String) {
-        #expect(StoredResponse.stub(field).headers["Date"] == Arrival.text())
+        expect(StoredResponse.stub(field).headers["Date"], equals: Arrival.text())
     }
 
     @Test(
@@ -39,10 +40,10 @@ struct StoredResponseTests {
     func age() {
         let stored = StoredResponse.stub("Age: 10 | Age: 3 | Date: \(Arrival.text(-2))")
         let headers = stored.headers(at: Arrival.date + 5.9)
-        #expect(headers.values(for: "Age") == ["15"] && headers["Date"] == Arrival.text(-2))
-        #expect(stored.headers(at: .distantFuture)["Age"] == "2147483648")
-        #expect(stored.headers(at: Date(timeIntervalSince1970: .nan))["Age"] == "2147483648")
-        #expect(StoredResponse.stub("").headers(at: Arrival.date)["Age"] == "0")
+        expect(headers.values(for: "Age") == ["15"] && headers["Date"] == Arrival.text(-2))
+        expect(stored.headers(at: .distantFuture)["Age"], equals: "2147483648")
+        expect(stored.headers(at: Date(timeIntervalSince1970: .nan))["Age"], equals: "2147483648")
+        expect(StoredResponse.stub("").headers(at: Arrival.date)["Age"], equals: "0")
     }
 
     @Test("BEY-10: RFC 9111, section 4.2.3: the response delay counts as age")
@@ -54,7 +55,7 @@ struct StoredResponseTests {
             receivedAt: Arrival.date
         )
         let stored = StoredResponse(arrived: entry, request: [:])
-        #expect(stored.headers(at: Arrival.date)["Age"] == "17")
+        expect(stored.headers(at: Arrival.date)["Age"], equals: "17")
     }
 }
 
@@ -75,10 +76,10 @@ struct StoredResponseValidationTests {
         let old = "ETag: \"a\" | Cache-Control: max-age=60 | X: 1 | X: 2 | Y: 1 | Content-Type: text/plain"
         let new = "ETag: \"a\" | cache-control: max-age=90 | x: 3 | Z: 4 | Z: 5 | Content-Type: text/html"
         let stored = try #require(freshened(old, by: new))
-        #expect(stored.headers["Cache-Control"] == "max-age=90" && stored.headers.values(for: "X") == ["3"])
-        #expect(stored.headers["Y"] == "1" && stored.headers.values(for: "Z") == ["4", "5"])
-        #expect(stored.headers["Content-Type"] == "text/html" && stored.entry.statusCode == 200)
-        #expect(stored.headers.values(for: "ETag") == ["\"a\""])
+        expect(stored.headers["Cache-Control"] == "max-age=90" && stored.headers.values(for: "X") == ["3"])
+        expect(stored.headers["Y"] == "1" && stored.headers.values(for: "Z") == ["4", "5"])
+        expect(stored.headers["Content-Type"] == "text/html" && stored.entry.statusCode == 200)
+        expect(stored.headers.values(for: "ETag"), equals: ["\"a\""])
     }
 
     @Test(
@@ -94,36 +95,36 @@ struct StoredResponseValidationTests {
         let stored = try #require(
             old.freshened(by: new, request: [:], requestDate: Arrival.date, responseDate: Arrival.date)
         )
-        #expect(stored.headers[name] == old.headers[name])
+        expect(stored.headers[name], equals: old.headers[name])
     }
 
     @Test("BEY-10: RFC 9111, section 4.2.3: the age starts with the 304")
     func age() throws {
         let old = "ETag: \"a\" | Cache-Control: max-age=60 | Age: 50 | Date: \(Arrival.text(-50))"
         let plain = try #require(freshened(old, by: "ETag: \"a\""))
-        #expect(plain.headers["Age"] == nil && plain.headers["Date"] == Arrival.text(100))
-        #expect(plain.entry.requestedAt == Arrival.date + 99 && plain.entry.receivedAt == Arrival.date + 100)
-        #expect(plain.isFresh(at: Arrival.date + 150))
+        expect(plain.headers["Age"] == nil && plain.headers["Date"] == Arrival.text(100))
+        expect(plain.entry.requestedAt == Arrival.date + 99 && plain.entry.receivedAt == Arrival.date + 100)
+        expect(plain.isFresh(at: Arrival.date + 150))
         let aged = try #require(freshened(old, by: "ETag: \"a\" | Age: 20 | Date: \(Arrival.text(80))"))
-        #expect(aged.headers["Age"] == "20" && aged.headers["Date"] == Arrival.text(80))
-        #expect(aged.initialAge == 21)
+        expect(aged.headers["Age"] == "20" && aged.headers["Date"] == Arrival.text(80))
+        expect(aged.initialAge, equals: 21)
     }
 
     @Test("BEY-10: RFC 9111, section 5.2.2: the directives of the 304 count at once")
     func directives() throws {
         let old = "ETag: \"a\" | Cache-Control: max-age=600 | X: 1"
         let forbidden = try #require(freshened(old, by: "Cache-Control: no-store"))
-        #expect(forbidden.reuse(for: .get, [:], at: Arrival.date + 100) == .unusable)
+        expect(forbidden.reuse(for: .get, [:], at: Arrival.date + 100), equals: .unusable)
         let partial = try #require(freshened(old, by: "Cache-Control: no-cache=\"X\""))
-        #expect(partial.headers["X"] == nil)
+        expect(partial.headers["X"] == nil)
     }
 
     @Test("BEY-10: RFC 9111, section 4.1: a Vary of the 304 counts from then on, with the fields of the request")
     func vary() throws {
         let old = "ETag: \"a\" | Vary: Foo"
         let stored = try #require(freshened(old, by: "Vary: Bar", request: "Foo: 1 | Bar: 2"))
-        #expect(stored.nominated.match(.lines("Foo: 1 | Bar: 2")))
-        #expect(!stored.nominated.match(.lines("Foo: 1")) && !stored.nominated.match(.lines("Bar: 2")))
+        expect(stored.nominated.match(.lines("Foo: 1 | Bar: 2")))
+        expect(!stored.nominated.match(.lines("Foo: 1")) && !stored.nominated.match(.lines("Bar: 2")))
     }
 
     private static let confirmations: [(String, String, Bool)] = [
@@ -147,12 +148,12 @@ struct StoredResponseValidationTests {
         arguments: confirmations
     )
     func confirmation(stored: String, response: String, expected: Bool) {
-        #expect((freshened(stored, by: response) != nil) == expected)
+        expect((freshened(stored, by: response) != nil), equals: expected)
     }
 
     @Test("BEY-10: RFC 9111, section 4.3.4: a weak tag stays weak")
     func weakness() throws {
         let stored = try #require(freshened("ETag: W/\"a\"", by: "ETag: \"a\""))
-        #expect(stored.headers.values(for: "ETag") == ["W/\"a\""])
+        expect(stored.headers.values(for: "ETag"), equals: ["W/\"a\""])
     }
 }

@@ -43,10 +43,10 @@ struct CacheFaultTests {
             try? FileManager.default.setAttributes(date, ofItemAtPath: "\(fixture.directory.path)/\(path)")
         }
         let usage = await cache.usage
-        #expect(usage.diskCount == 3)
-        #expect(fixture.paths().count == 3, "\(fixture.paths())")
+        expect(usage.diskCount, equals: 3)
+        expect(fixture.paths().count, equals: 3, "\(fixture.paths())")
         // Only a file that cannot be removed stays.
-        #expect(temporaries.isEmpty || operation == .remove)
+        expect(temporaries.isEmpty || operation == .remove)
     }
 
     @Test("CCH-2: on a full disk neither the new entry nor the outdated old one is kept")
@@ -56,10 +56,10 @@ struct CacheFaultTests {
             await cache.stored(fixture.entry("a"), in: .disk)
             fixture.files.fail([operation], ENOSPC)
             await cache.stored(fixture.entry("a", version: 2))
-            #expect(fixture.paths() == [])
-            #expect(await cache.loaded("a", from: .disk).failure == .absent)
+            expect(fixture.paths(), equals: [])
+            await expect(cache.loaded("a", from: .disk).failure, equals: .absent)
             // The entry is in memory.
-            #expect(cache.memoryEntry(for: "a")?.version(of: "a") == 2)
+            expect(cache.memoryEntry(for: "a")?.version(of: "a"), equals: 2)
             fixture.files.fail(nil)
         }
     }
@@ -98,8 +98,8 @@ struct CacheFaultTests {
             try? FileManager.default.setAttributes(date, ofItemAtPath: "\(fixture.directory.path)/\(path)")
         }
         let usage = await cache.usage
-        #expect(usage.diskCount <= 6 && usage.diskBytes <= 6_000, "seed \(seed)")
-        #expect(fixture.paths().count == usage.diskCount, "seed \(seed)")
+        expect(usage.diskCount <= 6 && usage.diskBytes <= 6_000, "seed \(seed)")
+        expect(fixture.paths().count, equals: usage.diskCount, "seed \(seed)")
         for index in 0..<10 { await answersOneOf(1...200, "key \(index)", cache) }
     }
 
@@ -107,6 +107,10 @@ struct CacheFaultTests {
     private func answersOneOf(_ versions: some Collection<Int> & Sendable, _ key: String, _ cache: NetworkCache) async {
         guard let entry = await cache.loaded(key, from: .disk).value else { return }
         let version = entry.version(of: key)
-        #expect(version.map { versions.contains($0) } == true, "\(key): \(version.map(String.init) ?? "not whole")")
+        expect(
+            version.map { versions.contains($0) },
+            equals: true,
+            "\(key): \(version.map(String.init) ?? "not whole")"
+        )
     }
 }

@@ -37,14 +37,14 @@ struct DiskCacheTests {
         try disk.store(fixture.entry("abc"), now: now)
         // SHA-256 of "abc", FIPS 180-4.
         let name = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        #expect(fixture.paths() == ["ba/\(name)"])
-        #expect(version("abc", disk) == 1)
+        expect(fixture.paths(), equals: ["ba/\(name)"])
+        expect(version("abc", disk), equals: 1)
         try disk.store(fixture.entry("abc", version: 2), now: now)
-        #expect(fixture.paths() == ["ba/\(name)"])
-        #expect(version("abc", disk) == 2)
+        expect(fixture.paths(), equals: ["ba/\(name)"])
+        expect(version("abc", disk), equals: 2)
         try disk.remove(named: DiskCache.name(of: "abc"))
-        #expect(fixture.paths() == [])
-        #expect(failure("abc", disk) == .absent)
+        expect(fixture.paths(), equals: [])
+        expect(failure("abc", disk), equals: .absent)
         try disk.remove(named: DiskCache.name(of: "abc"))
     }
 
@@ -53,9 +53,9 @@ struct DiskCacheTests {
         let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         let file = fixture.path(of: "a")
-        #expect(try mode(file) == 0o600)
-        #expect(try mode((file as NSString).deletingLastPathComponent) == 0o700)
-        #expect(try mode(fixture.directory.path) == 0o700)
+        try expect(mode(file), equals: 0o600)
+        try expect(mode((file as NSString).deletingLastPathComponent), equals: 0o700)
+        try expect(mode(fixture.directory.path), equals: 0o700)
     }
 
     @Test("CCH-4: after a relaunch all entries are present, with their sizes and the order of their use")
@@ -69,12 +69,12 @@ struct DiskCacheTests {
         disk.use("a", found.status, now: now)
         let later = self.disk(fixture.disk(count: 2))
         try later.refresh(now: now)
-        #expect(later.usage.count == 2)
-        #expect(["a", "b", "c"].map { version($0, later) } == [1, nil, 1])
+        expect(later.usage.count, equals: 2)
+        expect(["a", "b", "c"].map { version($0, later) }, equals: [1, nil, 1])
         let sizes = try fixture.paths().map {
             try FileManager.default.attributesOfItem(atPath: "\(fixture.directory.path)/\($0)")[.size] as? Int
         }
-        #expect(later.usage.bytes == sizes.compactMap { $0 }.reduce(0, +))
+        expect(later.usage.bytes, equals: sizes.compactMap { $0 }.reduce(0, +))
     }
 
     @Test("CCH-4: a use updates the file at most once a minute")
@@ -85,8 +85,8 @@ struct DiskCacheTests {
             fixture.clock.advance(by: 20)
             disk.use("a", try disk.load("a", now: now).status, now: now)
         }
-        #expect(fixture.files.count(.touch) == 3)
-        #expect(try disk.load("a", now: now).status.usedAt == now.addingTimeInterval(-20))
+        expect(fixture.files.count(.touch), equals: 3)
+        try expect(disk.load("a", now: now).status.usedAt, equals: now.addingTimeInterval(-20))
     }
 
     @Test("CCH-4: an entry that was not used for too long is a miss, and is removed")
@@ -97,11 +97,11 @@ struct DiskCacheTests {
         fixture.clock.advance(by: 600)
         disk.use("a", try disk.load("a", now: now).status, now: now)
         fixture.clock.advance(by: 401)
-        #expect(version("a", disk) == 1)
-        #expect(failure("b", disk) == .expired)
+        expect(version("a", disk), equals: 1)
+        expect(failure("b", disk), equals: .expired)
         try disk.refresh(now: now)
-        #expect(disk.usage.count == 1)
-        #expect(fixture.paths().count == 1)
+        expect(disk.usage.count, equals: 1)
+        expect(fixture.paths().count, equals: 1)
     }
 
     @Test("CCH-4: a file with a date in the future counts as new")
@@ -111,7 +111,7 @@ struct DiskCacheTests {
         let later = self.disk(disk.limits)
         later.use("a", try disk.load("a", now: now).status, now: now)
         fixture.clock.advance(by: 1_001)
-        #expect(failure("a", later) == .expired)
+        expect(failure("a", later), equals: .expired)
     }
 
     @Test("CCH-4: the limits of bytes, count and age hold after random steps and relaunches", arguments: UInt64(1)...6)
@@ -134,16 +134,16 @@ struct DiskCacheTests {
                 do {
                     try disk.store(fixture.entry(key, version: step, count: count), now: now)
                 } catch {
-                    #expect((error as? POSIXError)?.code == .EFBIG && count > 1_000, "seed \(seed), step \(step)")
-                    #expect(failure(key, disk) == .absent, "seed \(seed), step \(step)")
+                    expect((error as? POSIXError)?.code == .EFBIG && count > 1_000, "seed \(seed), step \(step)")
+                    expect(failure(key, disk), equals: .absent, "seed \(seed), step \(step)")
                 }
             case 9..<17:
                 guard let (entry, status) = try? disk.load(key, now: now) else { break }
-                #expect(entry.version(of: key) == versions[key], "seed \(seed), step \(step)")
+                expect(entry.version(of: key), equals: versions[key], "seed \(seed), step \(step)")
                 disk.use(key, status, now: now)
             case 17:
                 try disk.remove(named: DiskCache.name(of: key))
-                #expect(failure(key, disk) == .absent)
+                expect(failure(key, disk), equals: .absent)
             case 18:
                 try disk.refresh(now: now)
             default:
@@ -152,11 +152,11 @@ struct DiskCacheTests {
             }
             let found = try disk.scan(now: now)
             let bytes = found.reduce(0) { $0 + $1.status.size }
-            #expect(bytes <= limits.bytes ?? 0, "seed \(seed), step \(step)")
-            #expect(found.count <= limits.count ?? 0, "seed \(seed), step \(step)")
-            #expect(disk.usage == (bytes, found.count), "seed \(seed), step \(step)")
+            expect(bytes <= limits.bytes ?? 0, "seed \(seed), step \(step)")
+            expect(found.count <= limits.count ?? 0, "seed \(seed), step \(step)")
+            expect(disk.usage == (bytes, found.count), "seed \(seed), step \(step)")
         }
-        #expect(!fixture.hasTemporaries)
+        expect(!fixture.hasTemporaries)
     }
 
     @Test("CCH-2: a truncated file and one with a changed byte are misses, and are removed")
@@ -173,14 +173,14 @@ struct DiskCacheTests {
         }
         for damaged in files {
             try damaged.write(to: url)
-            #expect(version("a", disk) == nil)
+            expect(version("a", disk) == nil)
             disk.discard("a", now: now)
-            #expect(failure("a", disk) == .absent)
+            expect(failure("a", disk), equals: .absent)
         }
         // A file that has been replaced stays.
         try file.write(to: url)
         disk.discard("a", now: now)
-        #expect(version("a", disk) == 1)
+        expect(version("a", disk), equals: 1)
     }
 
     @Test("CCH-2: an entry under the name of another key is never used")
@@ -190,17 +190,17 @@ struct DiskCacheTests {
         try disk.store(fixture.entry("b"), now: now)
         try FileManager.default.removeItem(atPath: fixture.path(of: "a"))
         try FileManager.default.copyItem(atPath: fixture.path(of: "b"), toPath: fixture.path(of: "a"))
-        #expect(failure("a", disk) == .damaged)
+        expect(failure("a", disk), equals: .damaged)
         disk.discard("a", now: now)
-        #expect(failure("a", disk) == .absent)
-        #expect(version("b", disk) == 1)
+        expect(failure("a", disk), equals: .absent)
+        expect(version("b", disk), equals: 1)
     }
 
     @Test("CCH-5: keys that are equal in Swift are one key")
     func equivalent() throws {
         let disk = disk()
         try disk.store(fixture.entry("caf\u{E9}"), now: now)
-        #expect(try disk.load("cafe\u{301}", now: now).entry.header.key == "caf\u{E9}")
+        try expect(disk.load("cafe\u{301}", now: now).entry.header.key, equals: "caf\u{E9}")
     }
 
     @Test("CCH-4: files of other programs stay")
@@ -224,14 +224,14 @@ struct DiskCacheTests {
             try FileManager.default.setAttributes([.modificationDate: Date.distantPast], ofItemAtPath: url.path)
         }
         try disk.refresh(now: now)
-        #expect(disk.usage.count == 0)
-        #expect(fixture.paths() == paths.sorted())
+        expect(disk.usage.count, equals: 0)
+        expect(fixture.paths(), equals: paths.sorted())
         // There is a folder in the place of the entry.
         let unlimited = self.disk()
         #expect(throws: POSIXError.self) { try unlimited.store(fixture.entry("a"), now: now) }
-        #expect(version("a", disk) == nil)
+        expect(version("a", disk) == nil)
         disk.discard("a", now: now)
-        #expect(fixture.paths() == paths.sorted())
+        expect(fixture.paths(), equals: paths.sorted())
     }
 
     @Test("CCH-2: a link in the place of an entry is not followed")
@@ -241,10 +241,10 @@ struct DiskCacheTests {
         let target = fixture.directory.appendingPathComponent("target").path
         try FileManager.default.moveItem(atPath: fixture.path(of: "a"), toPath: target)
         try FileManager.default.createSymbolicLink(atPath: fixture.path(of: "a"), withDestinationPath: target)
-        #expect(version("a", disk) == nil)
+        expect(version("a", disk) == nil)
         try disk.store(fixture.entry("a", version: 2), now: now)
-        #expect(version("a", disk) == 2)
-        #expect(FileManager.default.fileExists(atPath: target))
+        expect(version("a", disk), equals: 2)
+        expect(FileManager.default.fileExists(atPath: target))
     }
 
     @Test("CCH-4: old temporary files are removed")
@@ -259,9 +259,9 @@ struct DiskCacheTests {
         }
         let later = self.disk()
         try later.refresh(now: now)
-        #expect(!FileManager.default.fileExists(atPath: old))
-        #expect(FileManager.default.fileExists(atPath: young))
-        #expect(later.usage.count == 1)
+        expect(!FileManager.default.fileExists(atPath: old))
+        expect(FileManager.default.fileExists(atPath: young))
+        expect(later.usage.count, equals: 1)
     }
 
     @Test("CCH-2: a directory that was removed is created again")
@@ -269,10 +269,10 @@ struct DiskCacheTests {
         let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         try FileManager.default.removeItem(at: fixture.directory)
-        #expect(failure("a", disk) == .absent)
+        expect(failure("a", disk), equals: .absent)
         try disk.store(fixture.entry("a", version: 2), now: now)
-        #expect(version("a", disk) == 2)
-        #expect(try mode(fixture.directory.path) == 0o700)
+        expect(version("a", disk), equals: 2)
+        try expect(mode(fixture.directory.path), equals: 0o700)
     }
 
     @Test("CCH-4: files of another process are counted at the next scan")
@@ -284,10 +284,10 @@ struct DiskCacheTests {
             try first.store(fixture.entry("first \(index)"), now: now)
             try second.store(fixture.entry("second \(index)"), now: now)
         }
-        #expect(fixture.paths().count == 6)
+        expect(fixture.paths().count, equals: 6)
         fixture.clock.advance(by: DiskCache.indexLifetime + 1)
         try first.store(fixture.entry("first"), now: now)
-        #expect(fixture.paths().count == 3)
-        #expect(version("first", second) == 1)
+        expect(fixture.paths().count, equals: 3)
+        expect(version("first", second), equals: 1)
     }
 }

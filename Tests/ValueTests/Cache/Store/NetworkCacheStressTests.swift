@@ -33,11 +33,11 @@ struct NetworkCacheStressTests {
             }
         }
         let usage = await cache.usage
-        #expect(usage.diskBytes <= 12_000 && usage.diskCount <= 8, "seed \(seed)")
-        #expect(fixture.paths().count == usage.diskCount, "seed \(seed)")
-        #expect(cache.coordinator.withLock { $0.isIdle }, "seed \(seed)")
+        expect(usage.diskBytes <= 12_000 && usage.diskCount <= 8, "seed \(seed)")
+        expect(fixture.paths().count, equals: usage.diskCount, "seed \(seed)")
+        expect(cache.coordinator.withLock { $0.isIdle }, "seed \(seed)")
         try await cache.removeAll()
-        #expect(fixture.paths() == [], "seed \(seed)")
+        expect(fixture.paths(), equals: [], "seed \(seed)")
     }
 }
 
@@ -70,7 +70,7 @@ private struct Worker {
         case 9..<16:
             let isPromoting = Bool.random(using: &generator)
             guard let entry = await cache.loaded(key, from: tiers, isPromoting: isPromoting).value else { break }
-            #expect(entry.version(of: key) == versions[key], "seed \(seed)")
+            expect(entry.version(of: key), equals: versions[key], "seed \(seed)")
         case 16:
             cache.remove(key)
             versions[key] = 0
@@ -82,7 +82,7 @@ private struct Worker {
             fixture.clock.advance(by: .random(in: 0...300, using: &generator))
         default:
             let usage = await cache.usage
-            #expect(usage.memoryBytes <= Self.memoryBytes && usage.memoryCount <= Self.memoryCount, "seed \(seed)")
+            expect(usage.memoryBytes <= Self.memoryBytes && usage.memoryCount <= Self.memoryCount, "seed \(seed)")
         }
     }
 }

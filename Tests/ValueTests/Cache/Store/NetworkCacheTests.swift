@@ -29,22 +29,22 @@ struct NetworkCacheTests {
             let isOnDisk = FileManager.default.fileExists(atPath: fixture.path(of: key))
             found[key] = [cache.memoryEntry(for: key) != nil, isOnDisk]
         }
-        #expect(found == ["m": [true, false], "d": [false, true], "b": [true, true], "n": [false, false]])
-        #expect(await version("m", cache, from: .disk) == nil)
-        #expect(await version("d", cache, from: .memory) == nil)
+        expect(found, equals: ["m": [true, false], "d": [false, true], "b": [true, true], "n": [false, false]])
+        await expect(version("m", cache, from: .disk) == nil)
+        await expect(version("d", cache, from: .memory) == nil)
     }
 
     @Test("CCH-2: a hit on disk is promoted, unless the caller disables it")
     func promotion() async {
         await fixture.cache().stored(fixture.entry("a"))
         let cache = fixture.cache()
-        #expect(await version("a", cache, isPromoting: false) == 1)
-        #expect(cache.memoryEntry(for: "a") == nil)
-        #expect(await version("a", cache) == 1)
-        #expect(cache.memoryEntry(for: "a")?.version(of: "a") == 1)
+        await expect(version("a", cache, isPromoting: false), equals: 1)
+        expect(cache.memoryEntry(for: "a") == nil)
+        await expect(version("a", cache), equals: 1)
+        expect(cache.memoryEntry(for: "a")?.version(of: "a"), equals: 1)
         let reads = fixture.files.count(.read)
-        #expect(await version("a", cache) == 1)
-        #expect(fixture.files.count(.read) == reads)
+        await expect(version("a", cache), equals: 1)
+        expect(fixture.files.count(.read), equals: reads)
     }
 
     @Test("CCH-2: storing in one tier removes the old entry from the other")
@@ -52,10 +52,10 @@ struct NetworkCacheTests {
         let cache = fixture.cache()
         await cache.stored(fixture.entry("a"))
         await cache.stored(fixture.entry("a", version: 2), in: .memory)
-        #expect(await version("a", cache, from: .disk) == nil)
+        await expect(version("a", cache, from: .disk) == nil)
         await cache.stored(fixture.entry("a", version: 3), in: .disk)
-        #expect(cache.memoryEntry(for: "a") == nil)
-        #expect(await version("a", cache) == 3)
+        expect(cache.memoryEntry(for: "a") == nil)
+        await expect(version("a", cache), equals: 3)
     }
 
     @Test("CCH-2: a pending write or removal is visible at once")
@@ -73,15 +73,15 @@ struct NetworkCacheTests {
             cache.load(key, from: .disk, isPromoting: false) { answer in answers.withLock { $0[key] = answer } }
         }
         let found = answers.withLock { $0 }
-        #expect(found["a"]?.value?.version(of: "a") == 2)
-        #expect(found["b"]?.value?.version(of: "b") == 3)
-        #expect(found["c"]?.failure == .absent)
+        expect(found["a"]?.value?.version(of: "a"), equals: 2)
+        expect(found["b"]?.value?.version(of: "b"), equals: 3)
+        expect(found["c"]?.failure, equals: .absent)
         hold.end()
         await cache.flush()
         let later = fixture.cache()
-        #expect(await version("a", later) == 2)
-        #expect(await version("b", later) == 3)
-        #expect(await version("c", later) == nil)
+        await expect(version("a", later), equals: 2)
+        await expect(version("b", later), equals: 3)
+        await expect(version("c", later) == nil)
     }
 
     @Test("CCH-2: a read does not wait for writes of other keys")
@@ -93,10 +93,10 @@ struct NetworkCacheTests {
         let version = Locked<Int?>(nil)
         cache.load("a") { answer in version.exchange(answer.value?.version(of: "a")) }
         // Would never return if it waited for the writes.
-        #expect(await eventually { version.withLock { $0 } == 1 })
+        await expect(eventually { version.withLock { $0 } == 1 })
         hold.end()
         await cache.flush()
-        #expect(fixture.paths().count == 21)
+        expect(fixture.paths().count, equals: 21)
     }
 
     @Test("CCH-2: an entry that was read before a change is not promoted after it")
@@ -108,7 +108,7 @@ struct NetworkCacheTests {
             let isLoaded = Gate()
             cache.load("a") { answer in
                 // The load is before the change and its answer after it: both versions are right.
-                #expect(answer.value.map { [1, 2].contains($0.version(of: "a")) } ?? true)
+                expect(answer.value.map { [1, 2].contains($0.version(of: "a")) } ?? true)
                 isLoaded.open()
             }
             await hold.begun()
@@ -121,7 +121,7 @@ struct NetworkCacheTests {
             hold.end()
             await isLoaded.opened()
             await cache.flush()
-            #expect(cache.memoryEntry(for: "a")?.version(of: "a") == (change == 0 ? 2 : nil), "change \(change)")
+            expect(cache.memoryEntry(for: "a")?.version(of: "a"), equals: (change == 0 ? 2 : nil), "change \(change)")
         }
     }
 
@@ -135,9 +135,9 @@ struct NetworkCacheTests {
             cache.load("a") { answer in versions.withLock { $0.append(answer.value?.version(of: "a")) } }
         }
         hold.end()
-        #expect(await eventually { versions.withLock { $0.count } == 10 })
-        #expect(versions.withLock { $0 } == Array(repeating: 1, count: 10))
-        #expect(fixture.files.count(.read) == 1)
+        await expect(eventually { versions.withLock { $0.count } == 10 })
+        expect(versions.withLock { $0 }, equals: Array(repeating: 1, count: 10))
+        expect(fixture.files.count(.read), equals: 1)
     }
 
     @Test("CCH-4: a removed entry is not used, although its file still exists")
@@ -147,22 +147,22 @@ struct NetworkCacheTests {
         let hold = Hold(fixture.files, [.create, .remove])
         cache.store(fixture.entry("d"), in: .disk)
         let removal = Task { try await cache.remove { $0.key != "b" } }
-        #expect(await eventually { cache.coordinator.withLock { $0.isRemoving } })
-        #expect(await eventually { cache.memoryEntry(for: "c") == nil })
-        #expect(await version("a", cache) == nil)
-        #expect(await version("b", cache) == 1)
-        #expect(await version("c", cache) == nil)
+        await expect(eventually { cache.coordinator.withLock { $0.isRemoving } })
+        await expect(eventually { cache.memoryEntry(for: "c") == nil })
+        await expect(version("a", cache) == nil)
+        await expect(version("b", cache), equals: 1)
+        await expect(version("c", cache) == nil)
         // Neither read from the old file nor removed with it.
         cache.store(fixture.entry("a", version: 2), in: .disk)
-        #expect(await version("a", cache, isPromoting: false) == 2)
+        await expect(version("a", cache, isPromoting: false), equals: 2)
         hold.end()
         try await removal.value
         await cache.flush()
         let later = fixture.cache()
-        #expect(await version("a", later) == 2)
-        #expect(await version("b", later) == 1)
-        #expect(await version("c", later) == nil)
-        #expect(await version("d", later) == nil)
+        await expect(version("a", later), equals: 2)
+        await expect(version("b", later), equals: 1)
+        await expect(version("c", later) == nil)
+        await expect(version("d", later) == nil)
     }
 
     @Test("CCH-4: entries can be removed by URL, by a predicate, and in all")
@@ -173,16 +173,16 @@ struct NetworkCacheTests {
             fixture.clock.advance(by: 100)
         }
         try await cache.remove(try #require(URL(string: "https://example.com/things?page=2")))
-        #expect(await Set(cache.entries.map(\.key)) == ["key 1", "key 3", "key 4", "key 5", "key 6"])
+        await expect(Set(cache.entries.map(\.key)), equals: ["key 1", "key 3", "key 4", "key 5", "key 6"])
         let date = fixture.clock.date.addingTimeInterval(-250)
         try await cache.remove { $0.receivedAt < date }
-        #expect(await Set(cache.entries.map(\.key)) == ["key 5", "key 6"])
-        #expect(await version("key 1", cache) == nil)
+        await expect(Set(cache.entries.map(\.key)), equals: ["key 5", "key 6"])
+        await expect(version("key 1", cache) == nil)
         try await cache.removeAll()
-        #expect(await cache.entries == [])
-        #expect(await cache.usage == (0, 0, 0, 0))
-        #expect(fixture.paths() == [])
-        #expect(await version("key 6", cache) == nil)
+        await expect(cache.entries, equals: [])
+        await expect(cache.usage == (0, 0, 0, 0))
+        expect(fixture.paths(), equals: [])
+        await expect(version("key 6", cache) == nil)
     }
 
     @Test("CCH-4: any removal also removes unusable files")
@@ -192,8 +192,8 @@ struct NetworkCacheTests {
         await cache.stored(fixture.entry("b"), in: .disk)
         try Data("cut".utf8).write(to: URL(fileURLWithPath: fixture.path(of: "a")))
         try await cache.remove { _ in false }
-        #expect(await cache.entries.map(\.key) == ["b"])
-        #expect(fixture.paths().count == 1)
+        await expect(cache.entries.map(\.key), equals: ["b"])
+        expect(fixture.paths().count, equals: 1)
     }
 
     @Test("CCH-4: a removal that the system refuses is an error")
@@ -202,11 +202,11 @@ struct NetworkCacheTests {
         await cache.stored(fixture.entry("a"), in: .disk)
         fixture.files.fail([.remove], EACCES)
         let error = await #expect(throws: NetworkError.self) { try await cache.removeAll() }
-        #expect(error?.code == .invalidRequest)
-        #expect(error?.message?.contains(fixture.directory.path) == true)
+        expect(error?.code, equals: .invalidRequest)
+        expect(error?.message?.contains(fixture.directory.path), equals: true)
         fixture.files.fail(nil)
         try await cache.removeAll()
-        #expect(fixture.paths() == [])
+        expect(fixture.paths(), equals: [])
     }
 
     @Test("CCH-4: entries and the size of the cache can be listed")
@@ -215,17 +215,18 @@ struct NetworkCacheTests {
         await cache.stored(fixture.entry("m"), in: .memory)
         await cache.stored(fixture.entry("d", version: 2, count: 9_000), in: .disk)
         let entries = await cache.entries.sorted { $0.key > $1.key }
-        #expect(
-            entries == [
+        expect(
+            entries,
+            equals: [
                 fixture.entry("m").header,
                 fixture.entry("d", version: 2, count: 9_000).header,
             ]
         )
         let usage = await cache.usage
-        #expect(usage.memoryCount == 1)
-        #expect(usage.memoryBytes == fixture.entry("m").cost)
-        #expect(usage.diskCount == 1)
-        #expect(usage.diskBytes > 9_000)
+        expect(usage.memoryCount, equals: 1)
+        expect(usage.memoryBytes, equals: fixture.entry("m").cost)
+        expect(usage.diskCount, equals: 1)
+        expect(usage.diskBytes > 9_000)
     }
 
     @Test("CCH-2: damaged entries are misses, and are removed in the background")
@@ -234,29 +235,29 @@ struct NetworkCacheTests {
         await cache.stored(fixture.entry("a"), in: .disk)
         let url = URL(fileURLWithPath: fixture.path(of: "a"))
         try Data(Data(contentsOf: url).dropLast()).write(to: url)
-        #expect(await cache.loaded("a").failure == .damaged)
+        await expect(cache.loaded("a").failure, equals: .damaged)
         await cache.flush()
-        #expect(fixture.paths() == [])
-        #expect(await cache.usage.diskCount == 0)
+        expect(fixture.paths(), equals: [])
+        await expect(cache.usage.diskCount, equals: 0)
     }
 
     @Test("CCH-4: the disk is not used before the first use, nor by a cache in memory")
     func untouched() async throws {
         _ = fixture.cache().memoryEntry(for: "a")
-        #expect(fixture.files.isUntouched)
+        expect(fixture.files.isUntouched)
         let cache = fixture.cache(fixture.disk(bytes: 0))
         await cache.stored(fixture.entry("a"))
         await cache.stored(fixture.entry("b"), in: .disk)
-        #expect(await version("b", cache) == nil)
-        #expect(await version("a", cache) == 1)
-        #expect(await cache.loaded("b").failure == .absent)
+        await expect(version("b", cache) == nil)
+        await expect(version("a", cache), equals: 1)
+        await expect(cache.loaded("b").failure, equals: .absent)
         await cache.flush()
-        #expect(await cache.usage.memoryCount == 1)
+        await expect(cache.usage.memoryCount, equals: 1)
         try await cache.remove { $0.key == "a" }
-        #expect(await cache.entries == [])
+        await expect(cache.entries, equals: [])
         await cache.removed("a")
-        #expect(fixture.files.isUntouched)
-        #expect(fixture.paths() == [])
+        expect(fixture.files.isUntouched)
+        expect(fixture.paths(), equals: [])
     }
 
     @Test("CCH-4: an entry that fits no tier is refused")
@@ -265,9 +266,9 @@ struct NetworkCacheTests {
         await cache.stored(fixture.entry("a", count: 10))
         let entry = fixture.entry("a", version: 2, count: 5_000)
         await cache.stored(entry, in: .memory)
-        #expect(await version("a", cache) == nil)
+        await expect(version("a", cache) == nil)
         await cache.stored(entry)
-        #expect(await version("a", cache) == nil)
+        await expect(version("a", cache) == nil)
     }
 
     @Test("CCH-4: entries are refused while too many bytes wait to be written")
@@ -283,14 +284,14 @@ struct NetworkCacheTests {
         }
         cache.store(fixture.entry("late", version: 2, count: 20_000), in: .disk)
         // The old entry is out of date.
-        #expect(await version("late", cache) == nil)
+        await expect(version("late", cache) == nil)
         cache.remove("key 0")
         cache.remove("key 1")
         hold.end()
         await cache.flush()
-        #expect(await version("late", cache) == nil)
+        await expect(version("late", cache) == nil)
         await cache.stored(fixture.entry("late", version: 3), in: .disk)
-        #expect(await version("late", cache) == 3)
+        await expect(version("late", cache), equals: 3)
     }
 
     @Test(
@@ -312,7 +313,7 @@ struct NetworkCacheTests {
                             await cache.stored(fixture.entry(key, version: step, count: count), in: .disk)
                         case 4..<7:
                             let entry = await cache.loaded(key, from: .disk).value
-                            #expect(entry.map { $0.version(of: key) != nil } ?? true, "seed \(seed)")
+                            expect(entry.map { $0.version(of: key) != nil } ?? true, "seed \(seed)")
                         default: await cache.removed(key)
                         }
                     }
@@ -320,8 +321,8 @@ struct NetworkCacheTests {
             }
         }
         await caches[0].stored(fixture.entry("shared", version: 1_000), in: .disk)
-        #expect(await version("shared", caches[1]) == 1_000)
-        #expect(!fixture.hasTemporaries)
+        await expect(version("shared", caches[1]), equals: 1_000)
+        expect(!fixture.hasTemporaries)
     }
 
     @Test("CCH-4: a released cache completes its pending writes")
@@ -329,17 +330,17 @@ struct NetworkCacheTests {
         let hold = Hold(fixture.files, [.create])
         for index in 0..<5 { fixture.cache().store(fixture.entry("key \(index)")) }
         hold.end()
-        #expect(await eventually { fixture.paths().filter { !$0.hasSuffix(".tmp") }.count == 5 })
+        await expect(eventually { fixture.paths().filter { !$0.hasSuffix(".tmp") }.count == 5 })
     }
 
     @Test("CCH-4: the directory has to be a file URL")
     func noFile() throws {
         let url = try #require(URL(string: "https://example.com/cache"))
         let error = #expect(throws: NetworkError.self) { try NetworkCache(directory: url) }
-        #expect(error?.code == .invalidRequest)
-        #expect(error?.message?.contains("https://example.com/cache") == true)
-        #expect(NetworkCache.defaultDirectory.path.contains("/EasyNetwork/"))
-        #expect(NetworkCache().disk?.limits.directory == NetworkCache.defaultDirectory)
+        expect(error?.code, equals: .invalidRequest)
+        expect(error?.message?.contains("https://example.com/cache"), equals: true)
+        expect(NetworkCache.defaultDirectory.path.contains("/EasyNetwork/"))
+        expect(NetworkCache().disk?.limits.directory, equals: NetworkCache.defaultDirectory)
     }
 }
 

@@ -19,8 +19,8 @@ struct RecencyListTests {
         _ = cache.store(Self.entry("b"))
         _ = cache.use("a")
         let released = cache.store(Self.entry("c"))
-        #expect(released.map(\.header.key) == ["b"])
-        #expect(Set(cache.values.map(\.header.key)) == ["a", "c"])
+        expect(released.map(\.header.key), equals: ["b"])
+        expect(Set(cache.values.map(\.header.key)), equals: ["a", "c"])
     }
 
     @Test("CCH-4: a look does not count as a use")
@@ -30,7 +30,7 @@ struct RecencyListTests {
         _ = cache.store(Self.entry("b"))
         _ = cache["a"]
         let released = cache.store(Self.entry("c"))
-        #expect(released.map(\.header.key) == ["a"])
+        expect(released.map(\.header.key), equals: ["a"])
     }
 
     @Test("CCH-4: an entry larger than the limit is not stored, and the entry that it replaces is removed")
@@ -39,8 +39,8 @@ struct RecencyListTests {
         _ = cache.store(Self.entry("a"))
         _ = cache.store(Self.entry("b"))
         let released = cache.store(Self.entry("a", count: 2_000))
-        #expect(released.map(\.header.key) == ["a"])
-        #expect(cache.values.map(\.header.key) == ["b"])
+        expect(released.map(\.header.key), equals: ["a"])
+        expect(cache.values.map(\.header.key), equals: ["b"])
     }
 
     @Test(
@@ -50,8 +50,8 @@ struct RecencyListTests {
     func noRoom(cost: Int, count: Int) {
         var cache = RecencyList<CacheEntry>(costLimit: cost, countLimit: count)
         _ = cache.store(Self.entry("a"))
-        #expect(cache.count == 0)
-        #expect(cache.cost == 0)
+        expect(cache.count, equals: 0)
+        expect(cache.cost, equals: 0)
     }
 
     @Test("CCH-2, CCH-4: after random steps the cache equals a plain list", arguments: UInt64(1)...20)
@@ -74,15 +74,15 @@ struct RecencyListTests {
                 while list.count > countLimit || list.reduce(0, { $0 + $1.cost }) > costLimit { list.removeFirst() }
             case 5..<9:
                 let loaded = cache.use(key)
-                #expect(loaded == index.map { list[$0] }, "seed \(seed), step \(step)")
+                expect(loaded, equals: index.map { list[$0] }, "seed \(seed), step \(step)")
                 if let index { list.append(list.remove(at: index)) }
             default:
                 let removed = cache.remove(key)
-                #expect(removed == index.map { list.remove(at: $0) }, "seed \(seed), step \(step)")
+                expect(removed, equals: index.map { list.remove(at: $0) }, "seed \(seed), step \(step)")
             }
-            #expect(cache.count == list.count, "seed \(seed), step \(step)")
-            #expect(cache.cost == list.reduce(0) { $0 + $1.cost }, "seed \(seed), step \(step)")
+            expect(cache.count, equals: list.count, "seed \(seed), step \(step)")
+            expect(cache.cost, equals: list.reduce(0) { $0 + $1.cost }, "seed \(seed), step \(step)")
         }
-        #expect(Set(cache.values) == Set(list), "seed \(seed)")
+        expect(Set(cache.values), equals: Set(list), "seed \(seed)")
     }
 }

@@ -35,7 +35,7 @@ struct CookieRequestTests {
         let service = EasyNetworkService(server.host { $0.cookies = jar })
         let url = server.baseURL.appendingPathComponent("sign-in")
         _ = try await service.send(Call(api: "", customURLRequest: URLRequest(url: url)))
-        #expect(jar.cookies.isEmpty && server.requests.count == 2)
+        expect(jar.cookies.isEmpty && server.requests.count == 2)
     }
 
     @Test("SEC-3: a jar keeps the cookies of redirects and sends them; without a jar none are kept")
@@ -48,10 +48,8 @@ struct CookieRequestTests {
         _ = try await service.send(Call(api: "home", headers: ["Cookie": "own=1"]))
         let plain = EasyNetworkService(server.host(transport: TransportConfiguration.sharedTransport))
         _ = try await plain.send(Call(api: "sign-in"))
-        #expect(
-            server.requests.map { $0.headers["Cookie"] } == [nil, "session=1; theme=dark", "own=1", nil, nil]
-        )
-        #expect(Set(jar.cookies.map(\.name)) == ["session", "theme"])
+        expect(server.requests.map { $0.headers["Cookie"] }, equals: [nil, "session=1; theme=dark", "own=1", nil, nil])
+        expect(Set(jar.cookies.map(\.name)), equals: ["session", "theme"])
     }
 
     @Test("BEY-21: attempts and events show the message as it was sent, with cookies and the host's credential")
@@ -68,18 +66,18 @@ struct CookieRequestTests {
         let told = Locked<[HTTPHeaders]>([])
         let listener = host.subscribe { event in
             guard case .attemptStarted(let attempt, let message) = event.kind else { return }
-            #expect(attempt.request.headers == message.headers)
+            expect(attempt.request.headers, equals: message.headers)
             told.withLock { $0.append(attempt.request.headers) }
         }
         let service = EasyNetworkService(host)
         _ = try await service.send(Call(api: "sign-in"))
         let response = try await service.send(Call(api: "mine"))
         let shown = response.history.map(\.request.headers)
-        #expect(shown.map { $0["Cookie"] } == ["session=1; theme=dark", "session=1; theme=dark"])
-        #expect(shown.map { $0["Authorization"]?.hasPrefix("Basic ") } == [nil, true])
-        #expect(told.withLock { $0.suffix(2).map(\.description) } == shown.map(\.description))
+        expect(shown.map { $0["Cookie"] }, equals: ["session=1; theme=dark", "session=1; theme=dark"])
+        expect(shown.map { $0["Authorization"]?.hasPrefix("Basic ") }, equals: [nil, true])
+        expect(told.withLock { $0.suffix(2).map(\.description) }, equals: shown.map(\.description))
         let command = try #require(response.history.last?.curlCommand())
-        #expect(command.contains("'Cookie: REDACTED'") && command.contains("'Authorization: Basic REDACTED'"))
+        expect(command.contains("'Cookie: REDACTED'") && command.contains("'Authorization: Basic REDACTED'"))
         withExtendedLifetime(listener) {}
     }
 }

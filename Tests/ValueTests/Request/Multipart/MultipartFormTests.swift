@@ -41,17 +41,17 @@ struct MultipartFormTests {
                     + "--b\r\nContent-Disposition: form-data; name=\"odd\"; filename=\"a/.png\"\r\n"
                     + "Content-Type: image/png\r\n\r\n\r\n--b--\r\n").utf8
             )
-        #expect(try await bytes(form) == expected)
-        #expect(try form.stream().length == expected.count)
-        #expect(
-            try Built(AnyRequest(method: .post, body: .multipart(form))).contentType
-                == "multipart/form-data; boundary=b"
+        try await expect(bytes(form), equals: expected)
+        try expect(form.stream().length, equals: expected.count)
+        try expect(
+            Built(AnyRequest(method: .post, body: .multipart(form))).contentType,
+            equals: "multipart/form-data; boundary=b"
         )
     }
 
     @Test("REQ-4: a form without parts is its closing boundary")
     func empty() async throws {
-        #expect(try await text(MultipartForm(boundary: "b")) == "--b--\r\n")
+        try await expect(text(MultipartForm(boundary: "b")), equals: "--b--\r\n")
     }
 
     @Test("REQ-4: quotes and line breaks in names and file names are escaped, other characters are sent in UTF-8")
@@ -65,7 +65,7 @@ struct MultipartFormTests {
             form.append("x", name: name, filename: name)
             let expected =
                 "--b\r\nContent-Disposition: form-data; name=\"\(sent)\"; filename=\"\(sent)\"\r\n\r\nx\r\n--b--\r\n"
-            #expect(try await text(form) == expected)
+            try await expect(text(form), equals: expected)
         }
     }
 
@@ -82,16 +82,16 @@ struct MultipartFormTests {
         ]
         for (form, fragment) in table {
             let text = failure(form)
-            #expect(text.hasPrefix("part \"") && text.contains(fragment), "\(text)")
-            #expect(!text.contains("secret"))
+            expect(text.hasPrefix("part \"") && text.contains(fragment), "\(text)")
+            expect(!text.contains("secret"))
         }
     }
 
     @Test("REQ-4: boundaries are random tokens of at most 70 characters")
     func boundaries() throws {
         let boundaries = Set((0..<100).map { _ in MultipartForm().boundary })
-        #expect(boundaries.count == 100)
-        #expect(boundaries.allSatisfy { (27...70).contains($0.utf8.count) && HTTPSyntax.isToken($0.utf8) })
+        expect(boundaries.count, equals: 100)
+        expect(boundaries.allSatisfy { (27...70).contains($0.utf8.count) && HTTPSyntax.isToken($0.utf8) })
     }
 
     @Test("REQ-4: a file has its name, its type and its length; a missing file fails the request")
@@ -106,13 +106,13 @@ struct MultipartFormTests {
             "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"é %22b%22.png\"\r\nContent-Type: image/png\r\n\r\n"
             + "picture\r\n--b\r\nContent-Disposition: form-data; name=\"g\"; filename=\"other.txt\"\r\nContent-Type: a/b\r\n"
             + "\r\npicture\r\n--b--\r\n"
-        #expect(try await text(form) == expected)
-        #expect(try form.stream().length == expected.utf8.count)
+        try await expect(text(form), equals: expected)
+        try expect(form.stream().length, equals: expected.utf8.count)
         for (wrong, fragment) in [("none", "does not exist"), ("", "is a directory")] {
             var form = MultipartForm()
             form.append(file: folder.url.appendingPathComponent(wrong), name: "photo")
             let text = failure(form)
-            #expect(
+            expect(
                 text.hasPrefix("part \"photo\" of the form is to be read from") && text.contains(fragment),
                 "\(text)"
             )
@@ -127,18 +127,18 @@ struct MultipartFormTests {
         var form = MultipartForm(boundary: "b")
         form.append(stream: known, name: "a", filename: "a.txt")
         let whole = try await bytes(form)
-        #expect(try form.stream().length == whole.count)
+        try expect(form.stream().length, equals: whole.count)
         form.append(stream: unknown, name: "b")
-        #expect(try form.stream().length == nil)
-        #expect(try form.stream().isReplayable)
+        try expect(form.stream().length == nil)
+        try expect(form.stream().isReplayable)
         let stream = try form.stream()
         let first = try await stream.wholeBody()
-        #expect(try await stream.wholeBody() == first)
+        try await expect(stream.wholeBody(), equals: first)
         form.append(stream: once, name: "c")
-        #expect(try !form.stream().isReplayable)
+        try expect(!form.stream().isReplayable)
         _ = try await bytes(form)
         let error = await #expect(throws: NetworkError.self) { try await bytes(form) }
-        #expect(error?.message?.contains("part \"c\" of the form: the body can be read once only") == true)
+        expect(error?.message?.contains("part \"c\" of the form: the body can be read once only"), equals: true)
     }
 
     @Test("REQ-4: parts whose lengths overflow are an error")
@@ -147,7 +147,7 @@ struct MultipartFormTests {
         for name in ["a", "b"] {
             form.append(stream: TransportBodyStream(length: .max) { InputStream(data: Data()) }, name: name)
         }
-        #expect(failure(form).contains("the parts of the form are said to have more than"))
+        expect(failure(form).contains("the parts of the form are said to have more than"))
     }
 
     @Test("REQ-4: a part that fails, or has another length than declared, ends the request with its name")
@@ -166,9 +166,9 @@ struct MultipartFormTests {
             var form = MultipartForm()
             form.append(stream: stream, name: "p")
             let error = await #expect(throws: NetworkError.self) { try await bytes(form) }
-            #expect(error?.code == .invalidRequest)
-            #expect(error?.message?.hasPrefix("part \"p\" of the form: ") == true)
-            #expect(error?.message?.contains(fragment) == true, "\(error?.message ?? "")")
+            expect(error?.code, equals: .invalidRequest)
+            expect(error?.message?.hasPrefix("part \"p\" of the form: "), equals: true)
+            expect(error?.message?.contains(fragment), equals: true, "\(error?.message ?? "")")
         }
         for count in [99_999, 100_001] {
             try data.write(to: file)
@@ -177,7 +177,7 @@ struct MultipartFormTests {
             let stream = try form.stream()
             try Data(count: count).write(to: file)
             let error = await #expect(throws: NetworkError.self) { try await stream.wholeBody() }
-            #expect(error?.message?.contains("100000 bytes that it was said to have") == true)
+            expect(error?.message?.contains("100000 bytes that it was said to have"), equals: true)
         }
     }
 
@@ -195,10 +195,10 @@ struct MultipartFormTests {
         var form = MultipartForm()
         form.append(stream: stream, name: "s")
         let reader = try form.stream().reader()
-        #expect(try await reader.next()?.starts(with: "--".utf8) == true)
-        #expect(try await reader.next() == Data("hello".utf8))
+        try await expect(reader.next()?.starts(with: "--".utf8), equals: true)
+        try await expect(reader.next(), equals: Data("hello".utf8))
         let error = await #expect(throws: NetworkError.self) { try await reader.next() }
-        #expect(error?.message?.contains("more than the 5 bytes") == true)
+        expect(error?.message?.contains("more than the 5 bytes"), equals: true)
         reader.cancel()
     }
 
@@ -219,9 +219,9 @@ struct MultipartFormTests {
             count += piece.count
             longest = max(longest, piece.count)
         }
-        #expect(count == stream.length)
-        #expect(longest <= 65_536)
-        #expect(try await reader.next() == nil)
+        expect(count, equals: stream.length)
+        expect(longest <= 65_536)
+        try await expect(reader.next() == nil)
         reader.cancel()
     }
 
@@ -237,12 +237,12 @@ struct MultipartFormTests {
         var form = MultipartForm()
         form.append(stream: stream, name: "s")
         let reader = try form.stream().reader()
-        #expect(try await reader.next()?.starts(with: "--".utf8) == true)
-        #expect(try await reader.next() == Data("x".utf8))
+        try await expect(reader.next()?.starts(with: "--".utf8), equals: true)
+        try await expect(reader.next(), equals: Data("x".utf8))
         reader.cancel()
         await ended.opened()
         let error = await #expect(throws: NetworkError.self) { try await reader.next() }
-        #expect(error?.code == .cancelled)
+        expect(error?.code, equals: .cancelled)
     }
 
     @Test("REQ-4: random forms come back whole through an independent reader", arguments: 1...40 as ClosedRange<UInt64>)
@@ -265,8 +265,8 @@ struct MultipartFormTests {
         }
         let stream = try form.stream()
         let bytes = try await stream.wholeBody()
-        #expect(stream.length == nil || stream.length == bytes.count, "seed \(seed)")
-        #expect(MultipartText.parts(bytes, boundary: form.boundary) == expected, "seed \(seed)")
+        expect(stream.length == nil || stream.length == bytes.count, "seed \(seed)")
+        expect(MultipartText.parts(bytes, boundary: form.boundary), equals: expected, "seed \(seed)")
     }
 
     private static func randomName(_ generator: inout SeededGenerator) -> String {

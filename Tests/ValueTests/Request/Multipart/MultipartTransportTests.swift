@@ -40,11 +40,12 @@ struct MultipartTransportTests {
         let request = try request(fixture, form)
         for _ in 0..<2 {
             let outcome = await fixture.start(request).end()
-            #expect(outcome.head?.statusCode == 201 && outcome.faults.isEmpty)
+            expect(outcome.head?.statusCode == 201 && outcome.faults.isEmpty)
             let received = try #require(fixture.requests.last)
-            #expect(received.headers["Content-Type"] == "multipart/form-data; boundary=\(form.boundary)")
-            #expect(
-                MultipartText.parts(received.body, boundary: form.boundary) == [
+            expect(received.headers["Content-Type"], equals: "multipart/form-data; boundary=\(form.boundary)")
+            expect(
+                MultipartText.parts(received.body, boundary: form.boundary),
+                equals: [
                     .init(name: "who", filename: nil, data: Data("Ada é".utf8)),
                     .init(name: "photo", filename: "photo.png", data: bytes),
                     .init(name: "made", filename: "made.txt", data: Data("one two".utf8)),
@@ -60,11 +61,11 @@ struct MultipartTransportTests {
         form.append("x", name: "a")
         form.append(stream: TransportBodyStream(length: 3) { InputStream(data: Data("abc".utf8)) }, name: "b")
         let request = try request(fixture, form)
-        #expect(await fixture.start(request).end().head?.statusCode == 201)
+        await expect(fixture.start(request).end().head?.statusCode, equals: 201)
         let received = try #require(fixture.requests.last)
-        #expect(received.headers["Content-Length"] == "\(received.body.count)")
-        #expect(received.headers["Transfer-Encoding"] == nil)
-        #expect(MultipartText.parts(received.body, boundary: form.boundary)?.count == 2)
+        expect(received.headers["Content-Length"], equals: "\(received.body.count)")
+        expect(received.headers["Transfer-Encoding"] == nil)
+        expect(MultipartText.parts(received.body, boundary: form.boundary)?.count, equals: 2)
     }
 
     @Test(
@@ -82,15 +83,15 @@ struct MultipartTransportTests {
             let request = try request(fixture, form)
             try Data(count: 200_000 + change).write(to: file)
             let outcome = await fixture.start(request).end()
-            #expect(outcome.code == .invalidRequest)
-            #expect(outcome.end?.error?.message?.contains("part \"f\" of the form") == true, "\(outcome)")
+            expect(outcome.code, equals: .invalidRequest)
+            expect(outcome.end?.error?.message?.contains("part \"f\" of the form"), equals: true, "\(outcome)")
         }
         try Data().write(to: file)
         var form = MultipartForm()
         form.append(file: file, name: "f")
         let request = try request(fixture, form)
         try FileManager.default.removeItem(at: file)
-        #expect(await fixture.start(request).end().code == .invalidRequest)
+        await expect(fixture.start(request).end().code, equals: .invalidRequest)
     }
 
     @Test("REQ-4: a request sends a form through the whole service")
@@ -102,10 +103,10 @@ struct MultipartTransportTests {
         let request = AnyRequest(api: "form", method: .post, makeParams: { ["q": 1] }, body: .multipart(form))
         _ = try await EasyNetworkService(server.host()).send(request)
         let received = try #require(server.requests.first)
-        #expect(received.query == "q=1")
-        #expect(
-            MultipartText.parts(received.body, boundary: form.boundary)
-                == [.init(name: "who", filename: nil, data: Data("Ada".utf8))]
+        expect(received.query, equals: "q=1")
+        expect(
+            MultipartText.parts(received.body, boundary: form.boundary),
+            equals: [.init(name: "who", filename: nil, data: Data("Ada".utf8))]
         )
     }
 
@@ -143,11 +144,11 @@ struct MultipartTransportTests {
         form.append(file: file, name: "f")
         form.append(stream: TransportBodyStream { InputStream(data: Data("made".utf8)) }, name: "s")
         let response = try await EasyNetworkService(server.host()).send(Upload(body: .multipart(form)))
-        #expect(response.statusCode == 201)
-        #expect(server.requests.map(\.path) == ["/form", "/moved", "/form", "/moved"])
+        expect(response.statusCode, equals: 201)
+        expect(server.requests.map(\.path), equals: ["/form", "/moved", "/form", "/moved"])
         for received in server.requests {
             let parts = MultipartText.parts(received.body, boundary: form.boundary)
-            #expect(parts?.map(\.data.count) == [3, 100_000, 4])
+            expect(parts?.map(\.data.count), equals: [3, 100_000, 4])
         }
     }
 
@@ -159,6 +160,6 @@ struct MultipartTransportTests {
         form.append(stream: stream, name: "s")
         let request = Upload(body: .multipart(form))
         await #expect(throws: NetworkError.self) { try await EasyNetworkService(server.host()).send(request) }
-        #expect(server.requests.map(\.path) == ["/form"])
+        expect(server.requests.map(\.path), equals: ["/form"])
     }
 }

@@ -44,13 +44,13 @@ struct CircuitStateTests {
     @Test("OPQ-13: failures in a row open the circuit; a success between them begins anew")
     func inRow() {
         var run = Run(breaker: CircuitBreaker(opensAfter: .failuresInRow(3)))
-        for fails in [true, true, false, true, true] { #expect(run.call(fails: fails) == nil) }
-        #expect(run.call(fails: true) == .opened)
-        #expect(run.call() == .refused(seconds: 5))
+        for fails in [true, true, false, true, true] { expect(run.call(fails: fails) == nil) }
+        expect(run.call(fails: true), equals: .opened)
+        expect(run.call(), equals: .refused(seconds: 5))
         var careful = Run(breaker: CircuitBreaker(opensAfter: .failuresInRow(0)))
-        #expect(careful.call(fails: true) == .opened)
+        expect(careful.call(fails: true), equals: .opened)
         var never = Run(breaker: .never)
-        for _ in 0..<1_000 { #expect(never.call(fails: true) == nil) }
+        for _ in 0..<1_000 { expect(never.call(fails: true) == nil) }
     }
 
     @Test("OPQ-13: a number or a share of failures within a window opens the circuit, and older ones do not count")
@@ -58,25 +58,25 @@ struct CircuitStateTests {
         var run = Run(breaker: CircuitBreaker(opensAfter: .failures(3, within: 10)))
         for number in 0..<20 {
             run.now = Double(number) * 6
-            #expect(run.call(fails: true) == nil && run.call(fails: false) == nil)
+            expect(run.call(fails: true) == nil && run.call(fails: false) == nil)
         }
-        #expect(run.call(fails: true) == .opened)
-        #expect(run.circuit.error(host: "a", seconds: nil).message?.contains("3 failures within 10 s") == true)
+        expect(run.call(fails: true), equals: .opened)
+        expect(run.circuit.error(host: "a", seconds: nil).message?.contains("3 failures within 10 s"), equals: true)
 
         var share = Run(breaker: CircuitBreaker(opensAfter: .share(0.5, ofAtLeast: 10, within: 1)))
-        for number in 0..<9 { #expect(share.call(fails: number % 3 != 0) == nil) }
+        for number in 0..<9 { expect(share.call(fails: number % 3 != 0) == nil) }
         share.now = 2
-        for number in 0..<9 { #expect(share.call(fails: number % 3 == 0) == nil) }
-        for _ in 0..<2 { #expect(share.call(fails: true) == nil) }
-        #expect(share.call(fails: true) == .opened)
-        #expect(
-            share.circuit.error(host: "a", seconds: nil).message?.contains("6 failures of 12 messages within 1 s")
-                == true
+        for number in 0..<9 { expect(share.call(fails: number % 3 == 0) == nil) }
+        for _ in 0..<2 { expect(share.call(fails: true) == nil) }
+        expect(share.call(fails: true), equals: .opened)
+        expect(
+            share.circuit.error(host: "a", seconds: nil).message?.contains("6 failures of 12 messages within 1 s"),
+            equals: true
         )
         for window in [TimeInterval.nan, .infinity, -1, 0, .leastNonzeroMagnitude, .greatestFiniteMagnitude] {
             var odd = Run(breaker: CircuitBreaker(opensAfter: .failures(2, within: window)))
             odd.now = 1e9
-            #expect(odd.call(fails: true) == nil && odd.call(fails: true) == .opened)
+            expect(odd.call(fails: true) == nil && odd.call(fails: true) == .opened)
         }
     }
 
@@ -85,73 +85,76 @@ struct CircuitStateTests {
         var run = Run(breaker: CircuitBreaker(opensAfter: .failuresInRow(1), openTime: 5, maximumOpenTime: 30))
         run.call(fails: true)
         for seconds: TimeInterval in [5, 10, 20, 30, 30] {
-            #expect(run.call() == .refused(seconds: seconds))
+            expect(run.call(), equals: .refused(seconds: seconds))
             run.now += seconds
-            #expect(run.call(fails: true) == .opened)
+            expect(run.call(fails: true), equals: .opened)
         }
-        #expect(
+        expect(
             run.circuit.error(host: "a", seconds: 4.23).message?.hasSuffix(
                 "is open after 1 failure in a row and 5 failed trials, the last one status 503; "
                     + "the next trial may go in 4.2 s"
-            ) == true
+            ),
+            equals: true
         )
         run.now += 30
-        #expect(run.call(fails: false) == .closed && run.isClosed)
+        expect(run.call(fails: false) == .closed && run.isClosed)
         run.call(fails: true)
-        #expect(run.call() == .refused(seconds: 5))
+        expect(run.call(), equals: .refused(seconds: 5))
     }
 
     @Test("OPQ-13: the circuit is open for the server's Retry-After at least, up to a day")
     func retryAfter() {
         var run = Run(breaker: CircuitBreaker(opensAfter: .failuresInRow(2)))
         run.call(fails: true, retryAfter: 100)
-        #expect(run.call() != .refused(seconds: 100), "one failure does not open it")
+        expect(run.call() != .refused(seconds: 100), "one failure does not open it")
         let late = run.under.count - 1
         run.call(fails: true)
-        #expect(run.call() == .refused(seconds: 100))
+        expect(run.call(), equals: .refused(seconds: 100))
         // Of a message that was under way when it opened.
-        #expect(run.end(late, fails: true, retryAfter: 200) == nil)
-        #expect(run.call() == .refused(seconds: 200))
+        expect(run.end(late, fails: true, retryAfter: 200) == nil)
+        expect(run.call(), equals: .refused(seconds: 200))
         run.now += 200
-        #expect(run.call(fails: false) == .closed)
+        expect(run.call(fails: false), equals: .closed)
         run.call(fails: true, retryAfter: .infinity)
         run.call(fails: true)
-        #expect(run.call() == .refused(seconds: 86_400))
+        expect(run.call(), equals: .refused(seconds: 86_400))
         let breaker = CircuitBreaker(openTime: .infinity, maximumOpenTime: .nan)
-        #expect(breaker.openTime(afterFailedTrials: 0) == 86_400)
-        #expect(CircuitBreaker(openTime: .nan).openTime(afterFailedTrials: 3) == 0)
+        expect(breaker.openTime(afterFailedTrials: 0), equals: 86_400)
+        expect(CircuitBreaker(openTime: .nan).openTime(afterFailedTrials: 3), equals: 0)
     }
 
     @Test("OPQ-13: what ends after the circuit has opened or closed does not count")
     func late() {
         var run = Run(breaker: CircuitBreaker(opensAfter: .failuresInRow(1)))
         for _ in 0..<4 { _ = run.call() }
-        #expect(run.end(0, fails: true) == .opened)
-        #expect(run.end(0, fails: false) == nil && run.call() == .refused(seconds: 5))
+        expect(run.end(0, fails: true), equals: .opened)
+        expect(run.end(0, fails: false) == nil && run.call() == .refused(seconds: 5))
         run.now = 5
         _ = run.call()
-        #expect(run.end(0, fails: true) == nil && run.call() == .refused(seconds: nil), "a trial is under way")
-        #expect(run.end(1, fails: false) == .closed)
-        #expect(run.end(0, fails: true) == nil && run.isClosed)
+        expect(run.end(0, fails: true) == nil && run.call() == .refused(seconds: nil), "a trial is under way")
+        expect(run.end(1, fails: false), equals: .closed)
+        expect(run.end(0, fails: true) == nil && run.isClosed)
     }
 
     @Test("OPQ-13: statuses 429 and 5xx and failed connections are failures, other answers successes, a cancel neither")
     func verdicts() {
         let (breaker, date) = (CircuitBreaker(), Date(timeIntervalSince1970: 0))
         let failures = (100...599).filter { breaker.verdict(on: $0, HTTPHeaders(), at: date) != .success }
-        #expect(failures == [429] + Array(500...599))
-        #expect(
-            breaker.verdict(on: 503, ["Retry-After": "7"], at: date) == .failure(what: "status 503", retryAfter: 7)
+        expect(failures, equals: [429] + Array(500...599))
+        expect(
+            breaker.verdict(on: 503, ["Retry-After": "7"], at: date),
+            equals: .failure(what: "status 503", retryAfter: 7)
         )
         for code: NetworkError.Code in [.cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse] {
-            #expect(
-                breaker.verdict(on: NetworkError(code: code), at: date) == .failure(what: "\(code)", retryAfter: nil)
+            expect(
+                breaker.verdict(on: NetworkError(code: code), at: date),
+                equals: .failure(what: "\(code)", retryAfter: nil)
             )
         }
         for code: NetworkError.Code in [.cancelled, .notConnected, .refused, .cannotWriteFile, .circuitOpen] {
-            #expect(breaker.verdict(on: NetworkError(code: code), at: date) == nil)
+            expect(breaker.verdict(on: NetworkError(code: code), at: date) == nil)
         }
-        #expect(breaker.verdict(on: NetworkError(code: .bodyTooLong, statusCode: 200), at: date) == .success)
+        expect(breaker.verdict(on: NetworkError(code: .bodyTooLong, statusCode: 200), at: date), equals: .success)
     }
 
     @Test(
@@ -177,10 +180,10 @@ struct CircuitStateTests {
                 let wasClosed = run.isClosed
                 switch run.call() {
                 case .go(let pass):
-                    #expect(pass.isTrial != wasClosed, "seed \(seed), step \(step)")
-                    #expect(!pass.isTrial || trialCount == 0, "two trials: seed \(seed), step \(step)")
-                case .refused(let seconds?): #expect(seconds > 0 && trialCount == 0, "seed \(seed), step \(step)")
-                case .refused(nil): #expect(trialCount == 1, "no trial to wait for: seed \(seed), step \(step)")
+                    expect(pass.isTrial != wasClosed, "seed \(seed), step \(step)")
+                    expect(!pass.isTrial || trialCount == 0, "two trials: seed \(seed), step \(step)")
+                case .refused(let seconds?): expect(seconds > 0 && trialCount == 0, "seed \(seed), step \(step)")
+                case .refused(nil): expect(trialCount, equals: 1, "no trial to wait for: seed \(seed), step \(step)")
                 }
             default:
                 guard let index = run.under.indices.randomElement(using: &random) else { continue }
@@ -189,13 +192,13 @@ struct CircuitStateTests {
                 let retryAfter = fails == true && Bool.random(using: &random) ? 6.0 : nil
                 switch run.end(index, fails: fails, retryAfter: retryAfter) {
                 case .opened:
-                    #expect(fails == true && (isTrial || time == nil), "seed \(seed), step \(step)")
+                    expect(fails == true && (isTrial || time == nil), "seed \(seed), step \(step)")
                     let next = run.circuit.trialTime ?? .infinity
-                    #expect(next >= run.now + (retryAfter ?? 0) && next <= run.now + 26, "seed \(seed), step \(step)")
-                case .closed: #expect(fails == false && isTrial, "seed \(seed), step \(step)")
+                    expect(next >= run.now + (retryAfter ?? 0) && next <= run.now + 26, "seed \(seed), step \(step)")
+                case .closed: expect(fails == false && isTrial, "seed \(seed), step \(step)")
                 case .freed:
-                    #expect(fails == nil && isTrial && run.circuit.trialTime != nil, "seed \(seed), step \(step)")
-                case nil: #expect(!isTrial, "the end of a trial is not heard: seed \(seed), step \(step)")
+                    expect(fails == nil && isTrial && run.circuit.trialTime != nil, "seed \(seed), step \(step)")
+                case nil: expect(!isTrial, "the end of a trial is not heard: seed \(seed), step \(step)")
                 }
             }
         }
@@ -203,8 +206,8 @@ struct CircuitStateTests {
         while !run.under.isEmpty { _ = run.end(0, fails: nil) }
         if let time = run.circuit.trialTime {
             run.now = max(run.now, time)
-            #expect(run.call(fails: false) == .closed, "seed \(seed)")
+            expect(run.call(fails: false), equals: .closed, "seed \(seed)")
         }
-        #expect(run.isClosed, "seed \(seed)")
+        expect(run.isClosed, "seed \(seed)")
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import TestSupport
 
 @Suite("RetryPolicy")
 struct RetryPolicyTests {
@@ -40,7 +41,7 @@ struct RetryPolicyTests {
     @Test("BEY-8: temporary statuses are retried, others are not")
     func statuses() {
         let retried = (100...599).filter { delay(after: status($0)) != nil }
-        #expect(retried == [408, 425, 429, 500, 502, 503, 504])
+        expect(retried, equals: [408, 425, 429, 500, 502, 503, 504])
     }
 
     @Test("BEY-8: lost connections and deadlines are retried, permanent failures are not")
@@ -51,62 +52,62 @@ struct RetryPolicyTests {
             .notConnected,
         ]
         let retried = codes.filter { delay(after: NetworkError(code: $0, attempts: 1)) != nil }
-        #expect(retried == [.cannotConnect, .timedOut, .connectionLost, .notConnected])
+        expect(retried, equals: [.cannotConnect, .timedOut, .connectionLost, .notConnected])
     }
 
     @Test("BEY-8: what a server may have acted on is not sent again")
     func acted() {
-        #expect(delay(after: status(503), method: .post) != nil)
-        #expect(delay(after: status(503), method: .post, mayHaveActed: true) == nil)
+        expect(delay(after: status(503), method: .post) != nil)
+        expect(delay(after: status(503), method: .post, mayHaveActed: true) == nil)
     }
 
     @Test("BEY-8: a POST may be sent twice with an Idempotency-Key; one that failed before it was sent has not acted")
     func post() {
         let policy = RetryPolicy()
         for method in [NetworkService.Method.post, .patch] {
-            #expect(!policy.isRepeatable(TransportRequest(method: method, url: url)))
+            expect(!policy.isRepeatable(TransportRequest(method: method, url: url)))
             let keyed = TransportRequest(method: method, url: url, headers: ["idempotency-key": "1"])
-            #expect(policy.isRepeatable(keyed))
+            expect(policy.isRepeatable(keyed))
         }
         var lost = NetworkError(code: .connectionLost, attempts: 1)
         lost.phase = .send
-        #expect(lost.mayHaveReachedServer && status(503).mayHaveReachedServer)
+        expect(lost.mayHaveReachedServer && status(503).mayHaveReachedServer)
         lost.phase = .tls
-        #expect(!lost.mayHaveReachedServer)
-        #expect(!NetworkError(code: .cannotConnect, attempts: 1).mayHaveReachedServer)
+        expect(!lost.mayHaveReachedServer)
+        expect(!NetworkError(code: .cannotConnect, attempts: 1).mayHaveReachedServer)
     }
 
     @Test("BEY-8: PUT, DELETE and HEAD are idempotent", arguments: ["PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"])
     func idempotent(method: String) {
-        #expect(RetryPolicy().isRepeatable(TransportRequest(method: NetworkService.Method(rawValue: method), url: url)))
+        expect(RetryPolicy().isRepeatable(TransportRequest(method: NetworkService.Method(rawValue: method), url: url)))
     }
 
     @Test("BEY-8: the delay is random up to a bound that doubles up to the maximum")
     func jitter() {
         let policy = RetryPolicy(maximumRetryCount: 100, baseDelay: 1, maximumDelay: 5)
-        #expect((0..<5).map { delay(policy, after: status(500), retryCount: $0) } == [1, 2, 4, 5, 5])
-        #expect(delay(policy, after: status(500), retryCount: 99) == 5)
-        #expect(delay(policy, after: status(500), retryCount: 2, random: 0) == 0)
-        #expect(delay(policy, after: status(500), retryCount: 2, random: 0.25) == 1)
+        expect((0..<5).map { delay(policy, after: status(500), retryCount: $0) }, equals: [1, 2, 4, 5, 5])
+        expect(delay(policy, after: status(500), retryCount: 99), equals: 5)
+        expect(delay(policy, after: status(500), retryCount: 2, random: 0), equals: 0)
+        expect(delay(policy, after: status(500), retryCount: 2, random: 0.25), equals: 1)
         let none = RetryPolicy(baseDelay: -1)
-        #expect(delay(none, after: status(500)) == 0)
+        expect(delay(none, after: status(500)), equals: 0)
     }
 
     @Test("BEY-8: the policy limits the retries; .never allows none")
     func limit() {
-        #expect(delay(after: status(503), retryCount: 1) != nil)
-        #expect(delay(after: status(503), retryCount: 2) == nil)
-        #expect(delay(.never, after: status(503)) == nil)
+        expect(delay(after: status(503), retryCount: 1) != nil)
+        expect(delay(after: status(503), retryCount: 2) == nil)
+        expect(delay(.never, after: status(503)) == nil)
     }
 
     @Test("BEY-8: Retry-After is the minimum, as seconds and as a date; beyond the maximum the request fails at once")
     func retryAfter() {
-        #expect(delay(after: status(503, ["Retry-After": "2"])) == 2)
-        #expect(delay(after: status(503, ["Retry-After": "0"])) == 0.5)
-        #expect(delay(after: status(503, ["Retry-After": "Thu, 01 Jan 2026 00:00:07 GMT"])) == 7)
-        #expect(delay(after: status(503, ["Retry-After": "60"])) == 60)
-        #expect(delay(after: status(503, ["Retry-After": "61"])) == nil)
-        #expect(delay(after: status(503, ["Retry-After": "soon"])) == 0.5)
+        expect(delay(after: status(503, ["Retry-After": "2"])), equals: 2)
+        expect(delay(after: status(503, ["Retry-After": "0"])), equals: 0.5)
+        expect(delay(after: status(503, ["Retry-After": "Thu, 01 Jan 2026 00:00:07 GMT"])), equals: 7)
+        expect(delay(after: status(503, ["Retry-After": "60"])), equals: 60)
+        expect(delay(after: status(503, ["Retry-After": "61"])) == nil)
+        expect(delay(after: status(503, ["Retry-After": "soon"])), equals: 0.5)
     }
 
     @Test(
@@ -122,13 +123,13 @@ struct RetryPolicyTests {
             return count
         }
         let bounded = host(2)
-        #expect(retries(bounded) == 2)
+        expect(retries(bounded), equals: 2)
         for _ in 0..<4 { bounded.payForRetries() }
-        #expect(!bounded.takeRetry(afterProgress: false))
+        expect(!bounded.takeRetry(afterProgress: false))
         for _ in 0..<2 { bounded.payForRetries() }
-        #expect(retries(bounded) == 1 && (1...2).contains(retries(bounded, afterProgress: true)))
+        expect(retries(bounded) == 1 && (1...2).contains(retries(bounded, afterProgress: true)))
         for _ in 0..<1_000 { bounded.payForRetries() }
-        #expect(retries(bounded) == 100)
-        #expect(retries(host(.infinity)) == 1_000)
+        expect(retries(bounded), equals: 100)
+        expect(retries(host(.infinity)), equals: 1_000)
     }
 }

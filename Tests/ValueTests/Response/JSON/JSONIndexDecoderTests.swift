@@ -145,9 +145,9 @@ struct JSONIndexDecoderTests {
             decoder.keyDecodingStrategy = .convertFromSnakeCase
             let own = try? JSONIndexDecoder.decode(Keys.self, from: Data(text.utf8), as: decoder)
             let foundation = try? decoder.decode(Keys.self, from: Data(text.utf8))
-            #expect(own == foundation)
+            expect(own, equals: foundation)
             // Each key is found by the name that Foundation gave it.
-            #expect(own?.found == 2, "\(name)")
+            expect(own?.found, equals: 2, "\(name)")
         }
         let texts = [
             #"{"user_name": "a", "line_a2": 1}"#, #"{"line_a2": 1, "userName": "b", "user_name": "a"}"#,
@@ -266,7 +266,7 @@ struct JSONIndexDecoderTests {
             try JSONIndexDecoder.decode([Int].self, from: Data("[1,]".utf8), as: JSONDecoder())
         }
         guard case .dataCorrupted(let context) = error else { return }
-        #expect(context.underlyingError is JSONSyntaxError)
+        expect(context.underlyingError is JSONSyntaxError)
     }
 
     @Test("RSP-9: the type of a subclass that is given as that of its class decides")
@@ -283,7 +283,7 @@ struct JSONIndexDecoderTests {
         }
         let type: Person.Type = Employee.self
         let person = try NetworkResponse(body: Data(#"{"name":"ada","id":7}"#.utf8)).decode(type)
-        #expect((person as? Employee)?.id == 7 && person.name == "ada")
+        expect((person as? Employee)?.id == 7 && person.name == "ada")
     }
 
     @Test("RSP-9: JSON5, top-level dictionaries and decoders of other classes are decoded by Foundation")
@@ -295,7 +295,7 @@ struct JSONIndexDecoderTests {
         }
         expectSame([Int].self, "[1, /* one */ 0x10,]") { $0.allowsJSON5 = true }
         expectSame([String: Int].self, #""a": 1"#) { $0.assumesTopLevelDictionary = true }
-        #expect(try JSONIndexDecoder.decode(Int.self, from: Data("1".utf8), as: Other()) == 7)
+        try expect(JSONIndexDecoder.decode(Int.self, from: Data("1".utf8), as: Other()), equals: 7)
     }
 
     @Test("RSP-9: arrays and optional members of all types, and errors in them, are those of JSONDecoder")
@@ -338,11 +338,11 @@ struct JSONIndexDecoderTests {
             made += 1
             return try JSONIndex(Data("[1]".utf8))
         }
-        #expect(try JSONIndexDecoder.decode([Int].self, from: Data(), as: JSONDecoder(), index: index) == [1])
+        try expect(JSONIndexDecoder.decode([Int].self, from: Data(), as: JSONDecoder(), index: index), equals: [1])
         let other = JSONDecoder()
         other.allowsJSON5 = true
-        #expect(try JSONIndexDecoder.decode([Int].self, from: Data("[2,]".utf8), as: other, index: index) == [2])
-        #expect(made == 1)
+        try expect(JSONIndexDecoder.decode([Int].self, from: Data("[2,]".utf8), as: other, index: index), equals: [2])
+        expect(made, equals: 1)
     }
 
     private indirect enum Tree: Decodable, Equatable {
@@ -439,7 +439,7 @@ struct JSONIndexDecoderTests {
             let own = try? JSONIndexDecoder.decode(Tree.self, from: body, as: decoder)
             let foundation = try? decoder.decode(Tree.self, from: body)
             if own == nil, let foundation, Self.isKnown(body, foundation) { continue }
-            #expect(own == foundation, "seed \(seed): \(String(decoding: body, as: UTF8.self)), \(Array(body))")
+            expect(own, equals: foundation, "seed \(seed): \(String(decoding: body, as: UTF8.self)), \(Array(body))")
         }
     }
 }

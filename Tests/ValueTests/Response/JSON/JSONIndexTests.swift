@@ -37,8 +37,8 @@ struct JSONIndexTests {
     )
     func right(_ text: String) throws {
         let index = try read(text)
-        #expect(index.next(0) == (index.kind(0).isContainer ? index.end(0) : 1))
-        #expect(JSONTree(index) == JSONTree.foundation(Data(text.utf8)))
+        expect(index.next(0), equals: (index.kind(0).isContainer ? index.end(0) : 1))
+        expect(JSONTree(index), equals: JSONTree.foundation(Data(text.utf8)))
     }
 
     @Test(
@@ -74,7 +74,7 @@ struct JSONIndexTests {
             for place in 0..<18 {
                 var bytes = Array("\"abcdefghijklmnopqrs\"".utf8)
                 bytes[place + 1] = character
-                #expect(refusal(bytes)?.offset == place + 1)
+                expect(refusal(bytes)?.offset, equals: place + 1)
             }
         }
     }
@@ -98,12 +98,12 @@ struct JSONIndexTests {
     func wrongUTF8(_ wrong: [UInt8]) {
         for count in 0..<9 {
             let before = Array(repeating: UInt8(ascii: "a"), count: count)
-            #expect(refusal([0x22] + before + wrong + [0x22])?.offset == count + 1)
-            #expect(refusal([0x7B, 0x22] + before + wrong + [0x22, 0x3A, 0x31, 0x7D])?.offset == count + 2)
+            expect(refusal([0x22] + before + wrong + [0x22])?.offset, equals: count + 1)
+            expect(refusal([0x7B, 0x22] + before + wrong + [0x22, 0x3A, 0x31, 0x7D])?.offset, equals: count + 2)
         }
-        #expect(refusal([0x22] + wrong) != nil)
-        #expect(refusal([0x5B] + wrong + [0x5D]) != nil)
-        #expect(refusal(wrong) != nil)
+        expect(refusal([0x22] + wrong) != nil)
+        expect(refusal([0x5B] + wrong + [0x5D]) != nil)
+        expect(refusal(wrong) != nil)
     }
 
     @Test("RSP-9: every scalar of Unicode can stand in a string, as it is and escaped")
@@ -114,8 +114,8 @@ struct JSONIndexTests {
             let text = String(scalar)
             let escaped = text.utf16.map { String(format: "\\u%04x", $0) }.joined()
             let index = try read("[\"\(escaped)\"\("\"\\".contains(text) ? "" : ",\"\(text)\"")]")
-            #expect(index.string(1)?.unicodeScalars.elementsEqual([scalar]) == true)
-            #expect(index.count(0) == 1 || index.string(2)?.unicodeScalars.elementsEqual([scalar]) == true)
+            expect(index.string(1)?.unicodeScalars.elementsEqual([scalar]), equals: true)
+            expect(index.count(0) == 1 || index.string(2)?.unicodeScalars.elementsEqual([scalar]) == true)
         }
     }
 
@@ -123,27 +123,27 @@ struct JSONIndexTests {
     func encodings() throws {
         for text in ["7", "\"é\"", "{\"a\":[1,\"😀\"]}", "[]", "12"] {
             let expected = try JSONTree(read(text))
-            #expect(try JSONTree(read("\u{FEFF}" + text)) == expected)
+            try expect(JSONTree(read("\u{FEFF}" + text)), equals: expected)
             let encodings: [String.Encoding] = [
                 .utf16LittleEndian, .utf16BigEndian, .utf32LittleEndian, .utf32BigEndian,
             ]
             for encoding in encodings {
                 for mark in ["", "\u{FEFF}"] {
                     let bytes = try #require((mark + text).data(using: encoding))
-                    #expect(try JSONTree(JSONIndex(bytes)) == expected, "\(text) in \(encoding)")
+                    try expect(JSONTree(JSONIndex(bytes)), equals: expected, "\(text) in \(encoding)")
                     let slice = (Data([1, 2, 3]) + bytes).dropFirst(3)
-                    #expect(try JSONTree(JSONIndex(slice)) == expected, "\(text) in \(encoding)")
+                    try expect(JSONTree(JSONIndex(slice)), equals: expected, "\(text) in \(encoding)")
                 }
             }
         }
         // Half a code unit, half a pair, and marks alone.
-        #expect(refusal([0x5B, 0, 0x5D, 0, 0x20]) != nil)
-        #expect(refusal([0x22, 0, 0x3D, 0xD8, 0x22, 0]) != nil)
+        expect(refusal([0x5B, 0, 0x5D, 0, 0x20]) != nil)
+        expect(refusal([0x22, 0, 0x3D, 0xD8, 0x22, 0]) != nil)
         for mark in [[0xEF, 0xBB, 0xBF], [0xFF, 0xFE], [0xFE, 0xFF], [0xFF, 0xFE, 0, 0], [0, 0, 0xFE, 0xFF]]
             as [[UInt8]]
         {
-            #expect(refusal(mark) != nil)
-            #expect(refusal(Array(mark.dropLast())) != nil)
+            expect(refusal(mark) != nil)
+            expect(refusal(Array(mark.dropLast())) != nil)
         }
     }
 
@@ -156,19 +156,19 @@ struct JSONIndexTests {
             ]
             for text in texts {
                 let isRight = (try? read(text)) != nil
-                #expect(isRight == (depth <= 512))
-                #expect(isRight == (JSONTree.foundation(Data(text.utf8)) != nil))
+                expect(isRight, equals: (depth <= 512))
+                expect(isRight, equals: (JSONTree.foundation(Data(text.utf8)) != nil))
             }
             #expect(throws: JSONSyntaxError.self) { try read(String(repeating: "[", count: depth)) }
             #expect(throws: JSONSyntaxError.self) { try read(String(repeating: "{\"a\":", count: depth)) }
         }
-        #expect(refusal(Array(repeating: 0x5B, count: 600))?.offset == 512)
+        expect(refusal(Array(repeating: 0x5B, count: 600))?.offset, equals: 512)
     }
 
     @Test("RSP-9: many containers beside each other are not deep")
     func wide() throws {
         let text = "[" + String(repeating: "[[]],{\"a\":{}},", count: 1_000) + "0]"
-        #expect(try read(text).count(0) == 2_001)
+        try expect(read(text).count(0), equals: 2_001)
     }
 
     // MARK: Errors
@@ -191,13 +191,13 @@ struct JSONIndexTests {
     )
     func errors(_ text: String, _ line: Int, _ column: Int, _ path: String, _ reason: String) throws {
         let error = try #require(refusal(Array(text.utf8)))
-        #expect(error.line == line)
-        #expect(error.column == column)
-        #expect(error.path == path)
-        #expect(error.reason.replacing("\\u{22}", with: "\\\"").hasPrefix(reason))
-        #expect(error.phrase.contains("at line \(line), column \(column)"))
-        #expect(path.isEmpty || error.phrase.hasSuffix(", in \(path)"))
-        #expect(error.localizedDescription.hasSuffix("."))
+        expect(error.line, equals: line)
+        expect(error.column, equals: column)
+        expect(error.path, equals: path)
+        expect(error.reason.replacing("\\u{22}", with: "\\\"").hasPrefix(reason))
+        expect(error.phrase.contains("at line \(line), column \(column)"))
+        expect(path.isEmpty || error.phrase.hasSuffix(", in \(path)"))
+        expect(error.localizedDescription.hasSuffix("."))
     }
 
     @Test("RSP-9: the message of an error with long or wrong text stays short and is one line")
@@ -205,8 +205,8 @@ struct JSONIndexTests {
         let key = String(repeating: "k\\n", count: 10_000)
         let text = String(repeating: "{\"\(key)\":", count: 100) + "\u{202E}\u{301}"
         let message = try #require(refusal(Array(text.utf8))).phrase
-        #expect(message.count < 400)
-        #expect(!message.contains { $0.isNewline })
+        expect(message.count < 400)
+        expect(!message.contains { $0.isNewline })
     }
 
     // MARK: Values
@@ -251,17 +251,17 @@ struct JSONIndexTests {
 
     private func check(_ text: String) throws {
         let index = try read(text)
-        #expect(index.digits(0) == text)
+        expect(index.digits(0), equals: text)
         let value = try #require(index.double(0))
-        #expect(value.bitPattern == Double(text)?.bitPattern)
+        expect(value.bitPattern, equals: Double(text)?.bitPattern)
         // Foundation refuses what is too small for a Double, which here is 0.
         if let decoded = try? JSONDecoder().decode(Double.self, from: Data(text.utf8)) {
-            #expect(value.bitPattern == decoded.bitPattern)
+            expect(value.bitPattern, equals: decoded.bitPattern)
         }
         let isInteger = !text.contains { ".eE".contains($0) }
-        #expect(index.kind(0) == (isInteger ? .integer : .number))
+        expect(index.kind(0), equals: (isInteger ? .integer : .number))
         func integers<T: FixedWidthInteger>(_ type: T.Type) {
-            #expect(index.integer(0, as: T.self) == (isInteger ? T(text) : nil))
+            expect(index.integer(0, as: T.self), equals: (isInteger ? T(text) : nil))
         }
         integers(Int.self)
         integers(Int8.self)
@@ -273,8 +273,8 @@ struct JSONIndexTests {
         integers(UInt16.self)
         integers(UInt32.self)
         integers(UInt64.self)
-        #expect(index.bool(0) == nil)
-        #expect(index.string(0) == nil)
+        expect(index.bool(0) == nil)
+        expect(index.string(0) == nil)
     }
 
     @Test("RSP-9: random numbers have the same bits as with Foundation")
@@ -284,11 +284,15 @@ struct JSONIndexTests {
         for _ in 0..<TestLoad.count(20_000, part: 5_000) {
             let text = RandomJSON.number(&generator)
             let index = try read(text)
-            #expect(index.double(0)?.bitPattern == Double(text)?.bitPattern, "seed \(seed): \(text)")
-            #expect(index.integer(0) as Int? == (index.kind(0) == .integer ? Int(text) : nil), "seed \(seed): \(text)")
+            expect(index.double(0)?.bitPattern, equals: Double(text)?.bitPattern, "seed \(seed): \(text)")
+            expect(
+                index.integer(0) as Int?,
+                equals: (index.kind(0) == .integer ? Int(text) : nil),
+                "seed \(seed): \(text)"
+            )
             let value = Double(bitPattern: generator.next())
             guard value.isFinite else { continue }
-            #expect(try read("\(value)").double(0)?.bitPattern == value.bitPattern, "seed \(seed): \(value)")
+            try expect(read("\(value)").double(0)?.bitPattern, equals: value.bitPattern, "seed \(seed): \(value)")
         }
     }
 
@@ -306,9 +310,9 @@ struct JSONIndexTests {
                 for (escape, character) in escapes {
                     let (head, tail) = (String(repeating: "a", count: before), String(repeating: "b", count: after))
                     let index = try read("[\"\(head)\(escape)\(tail)\",\"\(head)\(escape)\(escape)\"]")
-                    #expect(index.string(1) == head + character + tail)
-                    #expect(index.string(2) == head + character + character)
-                    #expect(index.kind(1) == (escape.isEmpty ? .ascii : .text))
+                    expect(index.string(1), equals: head + character + tail)
+                    expect(index.string(2), equals: head + character + character)
+                    expect(index.kind(1), equals: (escape.isEmpty ? .ascii : .text))
                 }
             }
         }
@@ -317,17 +321,18 @@ struct JSONIndexTests {
     @Test("RSP-9: a value is read as what it is only")
     func kinds() throws {
         let index = try read(#"[null,true,false,1,1.0,"a","é",[],{}]"#)
-        #expect(
-            (1...9).map { index.kind($0) } == [
+        expect(
+            (1...9).map { index.kind($0) },
+            equals: [
                 .null, .bool, .bool, .integer, .number, .ascii, .text, .array, .object,
             ]
         )
-        #expect((1...9).map { index.isNull($0) } == [true] + Array(repeating: false, count: 8))
-        #expect((1...9).map { index.bool($0) } == [nil, true, false, nil, nil, nil, nil, nil, nil])
-        #expect((1...9).map { index.integer($0) as Int? } == [nil, nil, nil, 1, nil, nil, nil, nil, nil])
-        #expect((1...9).map { index.double($0) } == [nil, nil, nil, 1, 1, nil, nil, nil, nil])
-        #expect((1...9).map { index.string($0) } == [nil, nil, nil, nil, nil, "a", "é", nil, nil])
-        #expect((1...9).map { index.digits($0) } == [nil, nil, nil, "1", "1.0", nil, nil, nil, nil])
+        expect((1...9).map { index.isNull($0) }, equals: [true] + Array(repeating: false, count: 8))
+        expect((1...9).map { index.bool($0) }, equals: [nil, true, false, nil, nil, nil, nil, nil, nil])
+        expect((1...9).map { index.integer($0) as Int? }, equals: [nil, nil, nil, 1, nil, nil, nil, nil, nil])
+        expect((1...9).map { index.double($0) }, equals: [nil, nil, nil, 1, 1, nil, nil, nil, nil])
+        expect((1...9).map { index.string($0) }, equals: [nil, nil, nil, nil, nil, "a", "é", nil, nil])
+        expect((1...9).map { index.digits($0) }, equals: [nil, nil, nil, "1", "1.0", nil, nil, nil, nil])
     }
 
     // MARK: Keys
@@ -348,9 +353,9 @@ struct JSONIndexTests {
                 var hint = 2
                 for place in order {
                     let found = index.value(of: names[place], in: 1, from: &hint)
-                    #expect(number(found) == (place < count ? place : nil))
-                    #expect(index.value(of: "missing", in: 1, from: &hint) == nil)
-                    #expect(index.value(of: "other", in: 1, from: &hint) == nil)
+                    expect(number(found), equals: (place < count ? place : nil))
+                    expect(index.value(of: "missing", in: 1, from: &hint) == nil)
+                    expect(index.value(of: "other", in: 1, from: &hint) == nil)
                 }
             }
             // Each key, and the end, is a place to begin at.
@@ -358,7 +363,10 @@ struct JSONIndexTests {
             while key <= index.end(1) {
                 for place in names.indices {
                     var hint = key
-                    #expect(number(index.value(of: names[place], in: 1, from: &hint)) == (place < count ? place : nil))
+                    expect(
+                        number(index.value(of: names[place], in: 1, from: &hint)),
+                        equals: (place < count ? place : nil)
+                    )
                 }
                 if key == index.end(1) { break }
                 key = index.next(key + 1)
@@ -376,7 +384,7 @@ struct JSONIndexTests {
                     var hint = 1
                     _ = index.value(of: before, in: 0, from: &hint)
                     let last = try #require(index.value(of: "a", in: 0, from: &hint))
-                    #expect(index.integer(last) == 3)
+                    expect(index.integer(last), equals: 3)
                 }
             }
         }
@@ -390,7 +398,7 @@ struct JSONIndexTests {
             for name in [composed, decomposed] {
                 var hint = 1
                 let found = try #require(index.value(of: name, in: 0, from: &hint))
-                #expect(index.integer(found) == 2)
+                expect(index.integer(found), equals: 2)
             }
         }
     }
@@ -404,17 +412,17 @@ struct JSONIndexTests {
         let index = try read("[" + Array(repeating: element, count: 9).joined(separator: ",") + "]")
         var position = 1
         for _ in 0..<9 {
-            #expect(index.string(position) == long)
+            expect(index.string(position), equals: long)
             position = index.next(position)
-            #expect(index.string(position + 1) == long)
-            #expect(index.double(position + 4) == 2.5)
+            expect(index.string(position + 1), equals: long)
+            expect(index.double(position + 4), equals: 2.5)
             position = index.next(position)
         }
-        #expect(position == index.end(0))
+        expect(position, equals: index.end(0))
         let numbers = try read("[" + String(repeating: "7,", count: 300_000) + "[]]")
-        #expect(numbers.count(0) == 300_001)
-        #expect(numbers.end(0) == 300_002)
-        #expect(numbers.integer(300_000) == 7)
+        expect(numbers.count(0), equals: 300_001)
+        expect(numbers.end(0), equals: 300_002)
+        expect(numbers.integer(300_000), equals: 7)
     }
 
     /// A debug build takes minutes for them.
@@ -426,8 +434,8 @@ struct JSONIndexTests {
             return bytes + Data(tail.utf8)
         }
         let index = try JSONIndex(text("[\"", "x", 1 << 28 + 5, "\",[7]]"))
-        #expect(index.count(1) == 1 << 28 + 5)
-        #expect(index.integer(3) == 7)
+        expect(index.count(1), equals: 1 << 28 + 5)
+        expect(index.integer(3), equals: 7)
         #expect(throws: JSONSyntaxError.self) { try JSONIndex(text("[\"", "x", 1 << 29, "\",[7]]")) }
         #expect(throws: JSONSyntaxError.self) { try JSONIndex(text("[0.", "0", 1 << 29, ",[7]]")) }
     }
@@ -453,7 +461,11 @@ struct JSONIndexTests {
                 document.copyBytes(to: place.assumingMemoryBound(to: UInt8.self), count: count)
                 let text = Data(bytesNoCopy: place, count: count, deallocator: .none)
                 let tree = (try? JSONIndex(text)).map { JSONTree($0) }
-                #expect((tree == nil) == (count < document.count), "seed \(seed), \(count) of \(document.count) bytes")
+                expect(
+                    (tree == nil),
+                    equals: (count < document.count),
+                    "seed \(seed), \(count) of \(document.count) bytes"
+                )
             }
             // A number or a literal that ends with the text.
             for scalar in ["1", "-1.5e10", "true", "null", "\"\\u00e9é\""] {
@@ -483,8 +495,9 @@ struct JSONIndexTests {
                 if error.isKnownDifference(in: bytes) { continue }
                 found = nil
             }
-            #expect(
-                found == JSONTree.foundation(data),
+            expect(
+                found,
+                equals: JSONTree.foundation(data),
                 "seed \(seed &+ round): \(String(decoding: bytes, as: UTF8.self))"
             )
         }

@@ -43,15 +43,15 @@ struct JSONObjectTests {
     func views() throws {
         let ada = response(#" {"name": "Ada\u0021", "id": 7, "tags": ["a", "é"], "id2": 1} "#)
         let expected = User(id: 7, name: "Ada!", tags: ["a", "é"])
-        #expect(try UserMapper.process(ada) == expected)
-        #expect(try UserMapper.process(ada.json()) == expected)
-        #expect(try DictionaryMapper.process(ada) == expected)
+        try expect(UserMapper.process(ada), equals: expected)
+        try expect(UserMapper.process(ada.json()), equals: expected)
+        try expect(DictionaryMapper.process(ada), equals: expected)
         let list = response(#"[{"id":1},{"id":2,"name":null}]"#)
-        #expect(try ArrayResponseMapper.process(list, mapper: UserMapper.process).map(\.id) == [1, 2])
-        #expect(try ArrayResponseMapper.process(list, mapper: DictionaryMapper.process).map(\.id) == [1, 2])
-        #expect(try UsersMapper.process(list).map(\.id) == [1, 2])
+        try expect(ArrayResponseMapper.process(list, mapper: UserMapper.process).map(\.id), equals: [1, 2])
+        try expect(ArrayResponseMapper.process(list, mapper: DictionaryMapper.process).map(\.id), equals: [1, 2])
+        try expect(UsersMapper.process(list).map(\.id), equals: [1, 2])
         let names = try ArrayResponseMapper<Text>.process(response(#"["a","b"]"#)) { Text(value: $0 as? String ?? "") }
-        #expect(names.map(\.value) == ["a", "b"])
+        expect(names.map(\.value), equals: ["a", "b"])
     }
 
     private struct Text: ParsedItem { let value: String }
@@ -64,17 +64,17 @@ struct JSONObjectTests {
             try ArrayResponseMapper.process(list, mapper: UserMapper.process)
         }
         let lenient = try ArrayResponseMapper.processLeniently(list, mapper: UserMapper.process)
-        #expect(lenient.items.map(\.id) == [1])
+        expect(lenient.items.map(\.id), equals: [1])
         let failures = lenient.failures.map { $0.error as? ResponseMapperError }
-        #expect(failures == [mismatch, .missing(key: "id"), .invalid])
-        #expect(lenient.failures.map(\.index) == [1, 2, 3])
+        expect(failures, equals: [mismatch, .missing(key: "id"), .invalid])
+        expect(lenient.failures.map(\.index), equals: [1, 2, 3])
         #expect(throws: ResponseMapperError.invalid) { try UserMapper.process(list) }
         #expect(throws: ResponseMapperError.invalid) {
             try ArrayResponseMapper.process(response("{}"), mapper: UserMapper.process)
         }
         for body in ["", "{", "[1,]"] {
             let error = #expect(throws: NetworkError.self) { try UserMapper.process(response(body)) }
-            #expect(error?.code == .cannotParseResponse)
+            expect(error?.code, equals: .cannotParseResponse)
         }
     }
 
@@ -87,25 +87,25 @@ struct JSONObjectTests {
         for order in 0..<2 {
             let object = try object(text)
             let keys = order == 0 ? Array(tree.keys) : tree.keys.sorted().reversed()
-            for key in keys { #expect(try same(object[key], tree[key]), "\(key)") }
-            #expect(object["none"] == nil)
-            #expect(try same(object.dictionary, tree))
-            #expect(try object.required("t") == true)
-            #expect(try object.required("huge", as: UInt64.self) == .max)
-            #expect(try object.required("one", as: Double.self) == 1)
-            #expect(try object.required("one", as: UInt8.self) == 1)
-            #expect(try object.required("whole", as: Int.self) == 3)
-            #expect(try object.required("half", as: Float.self) == 0.5)
-            #expect(try object.required("long", as: Double.self) == 0.12345678901234567890)
-            #expect(try object.required("half", as: Decimal.self) == Decimal(string: "0.5"))
-            #expect(try object.required("l", as: [Int].self) == [1, 2])
-            #expect(try object.required("mixed", as: [Int?].self) == [1, nil])
-            #expect(try object.required("o.p.q", as: String.self) == "deep")
-            #expect(try object.required("d.ot", as: String.self) == "literal")
+            for key in keys { try expect(same(object[key], tree[key]), "\(key)") }
+            expect(object["none"] == nil)
+            try expect(same(object.dictionary, tree))
+            try expect(object.required("t"), equals: true)
+            try expect(object.required("huge", as: UInt64.self), equals: .max)
+            try expect(object.required("one", as: Double.self), equals: 1)
+            try expect(object.required("one", as: UInt8.self), equals: 1)
+            try expect(object.required("whole", as: Int.self), equals: 3)
+            try expect(object.required("half", as: Float.self), equals: 0.5)
+            try expect(object.required("long", as: Double.self), equals: 0.12345678901234567890)
+            try expect(object.required("half", as: Decimal.self), equals: Decimal(string: "0.5"))
+            try expect(object.required("l", as: [Int].self), equals: [1, 2])
+            try expect(object.required("mixed", as: [Int?].self), equals: [1, nil])
+            try expect(object.required("o.p.q", as: String.self), equals: "deep")
+            try expect(object.required("d.ot", as: String.self), equals: "literal")
             let below = try object.required("o", as: JSONObject.self).required("p", as: JSONObject.self)
-            #expect(below["q"] as? String == "deep")
-            #expect(try object.optional("n", as: String.self) == nil)
-            #expect(try object.optional("none", as: String.self) == nil)
+            expect(below["q"] as? String, equals: "deep")
+            try expect(object.optional("n", as: String.self) == nil)
+            try expect(object.optional("none", as: String.self) == nil)
             #expect(throws: ResponseMapperError.missing(key: "o.x")) {
                 try object.required("o.x", as: String.self)
             }
@@ -131,15 +131,18 @@ struct JSONObjectTests {
             + #""bad":[1,true],"half":[1,0.5]}"#
         let tree = try #require(try response(text).json() as? [String: Any])
         for object in [try object(text), try object(of: tree)] {
-            #expect(try object.required("i", as: [Int].self) == [1, 3, -2])
-            #expect(try object.required("d", as: [Double].self) == [0.5, 1, 0])
-            #expect(try object.required("b", as: [Bool].self) == [true, false])
-            #expect(try object.required("s", as: [String].self) == ["a", "ä"])
-            #expect(try object.required("o", as: [JSONObject].self).map { try $0.required("x", as: Int.self) } == [1])
+            try expect(object.required("i", as: [Int].self), equals: [1, 3, -2])
+            try expect(object.required("d", as: [Double].self), equals: [0.5, 1, 0])
+            try expect(object.required("b", as: [Bool].self), equals: [true, false])
+            try expect(object.required("s", as: [String].self), equals: ["a", "ä"])
+            try expect(
+                object.required("o", as: [JSONObject].self).map { try $0.required("x", as: Int.self) },
+                equals: [1]
+            )
             let noon = Date(timeIntervalSince1970: 1_709_208_000)
-            #expect(try object.required("t", as: Date.self) == noon)
-            #expect(try object.optional("f", as: Date.self) == noon + 0.25)
-            #expect(try object.required("ts", as: [Date].self) == [noon])
+            try expect(object.required("t", as: Date.self), equals: noon)
+            try expect(object.optional("f", as: Date.self), equals: noon + 0.25)
+            try expect(object.required("ts", as: [Date].self), equals: [noon])
             for key in ["bad", "half"] {
                 let error = ResponseMapperError.mismatch(key: key, expected: "Array<Int>", found: "array")
                 #expect(throws: error) { try object.required(key, as: [Int].self) }
@@ -153,12 +156,12 @@ struct JSONObjectTests {
     func repeats() throws {
         let text = #"{"a":1,"b":2,"a":3,"é":4,"e\#u{301}":5}"#
         let object = try object(text)
-        #expect(try object.required("b", as: Int.self) == 2)
-        #expect(try object.required("a", as: Int.self) == 3)
-        #expect(try object.required("a", as: Int.self) == 3)
-        #expect(try object.required("é", as: Int.self) == 5)
+        try expect(object.required("b", as: Int.self), equals: 2)
+        try expect(object.required("a", as: Int.self), equals: 3)
+        try expect(object.required("a", as: Int.self), equals: 3)
+        try expect(object.required("é", as: Int.self), equals: 5)
         let tree = try #require(try response(text).json() as? [String: Any])
-        #expect(tree["a"] as? Int == 3)
+        expect(tree["a"] as? Int, equals: 3)
     }
 
     private func object(_ text: String) throws -> JSONObject { try object(of: Holder.process(response(text))) }
