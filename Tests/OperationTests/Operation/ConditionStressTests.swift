@@ -8,7 +8,7 @@ import Testing
 struct ConditionStressTests {
     @Test(
         "BEY-7, OPQ-2, OPQ-3: conditions, prerequisites, cancels and suspensions at random",
-        arguments: 0..<6,
+        arguments: 0..<UInt64(TestLoad.count(6, part: 1)),
         [true, false]
     )
     func stress(seed: UInt64, cancels: Bool) async {

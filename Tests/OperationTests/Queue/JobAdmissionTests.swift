@@ -192,10 +192,11 @@ struct JobAdmissionTests {
         var graph = Graph(limit: nil)
         graph.hostLimit = 1
         var actions = Actions()
-        let jobs = (0..<100_000).map { graph.submit($0, keys: [.host("a")]) }
+        let count = TestLoad.count(100_000)
+        let jobs = (0..<count).map { graph.submit($0, keys: [.host("a")]) }
         for job in jobs { graph.release(job, &actions) }
         for job in jobs { graph.finish(job, succeeded: true, &actions) }
-        expect(actions.start, equals: Array(0..<100_000))
+        expect(actions.start, equals: Array(0..<count))
         expect(graph.submitted.isEmpty)
     }
 }

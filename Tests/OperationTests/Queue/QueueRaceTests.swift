@@ -334,7 +334,7 @@ struct QueueRaceTests {
         var actions = JobGraph<Int>.Actions()
         graph.setLimit(1, for: .tag("x"))
         for number in 0..<10_000 { graph.setRate(RateLimit(1, per: 1), for: .tag("\(number)")) }
-        let count = 100_000
+        let count = TestLoad.count(100_000)
         for number in 0..<count + 2 {
             graph.release(graph.submit(number, keys: number < count ? [.tag("x")] : []), &actions)
         }

@@ -202,7 +202,7 @@ struct RequestBatchTests {
         let service = EasyNetworkService(
             HostConfiguration(baseURL: base, deadlines: TransportDeadlines(idle: nil), transport: InstantTransport())
         )
-        let count = TestLoad.count(100_000)
+        let count = TestLoad.count(100_000, part: 2_000)
         let requests = (0..<count).lazy.map { _ in Counted(token: Token()) }
         var sum = 0
         for await (index, result) in queue.results(of: requests, maxConcurrentOperationCount: 8, service: service) {

@@ -107,7 +107,7 @@ struct RequestCarrierTests {
         await expect(cache.entries.count, equals: (isMappable ? 1 : 0))
     }
 
-    @Test("BEY-9: random joins and leaves go as in a list", arguments: 1...50 as ClosedRange<UInt64>)
+    @Test("BEY-9: random joins and leaves go as in a list", arguments: UInt64(1)...UInt64(TestLoad.count(50, part: 12)))
     func histories(seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)
         let queue = NetworkQueue()

@@ -114,7 +114,7 @@ struct RequestPlacementTests {
 
     @Test(
         "BEY-1: requests made by then, cancels, limits and a network that comes and goes: each ends, nothing is left",
-        arguments: UInt64(1)...20
+        arguments: UInt64(1)...UInt64(TestLoad.count(20, part: 5))
     )
     func randomNexts(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)

@@ -78,7 +78,7 @@ struct CurlCommandTests {
     @Test(
         "DIA-1: run by a shell, a command sends what the message sends",
         .enabled(if: Command.areInstalled("curl")),
-        arguments: 1...4 as ClosedRange<UInt64>
+        arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1))
     )
     func shell(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)

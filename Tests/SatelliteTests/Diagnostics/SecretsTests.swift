@@ -203,7 +203,7 @@ struct SecretsTests {
         }
         expect(count == 600 && texts.count == 600)
         // Each part with a part of them, which the whole would take long for.
-        let step = TestLoad.isFull ? 1 : 5
+        let step = TestLoad.isFull ? 1 : 20
         let all = stride(from: Int.random(in: 0..<step), to: texts.count, by: step).map { texts[$0] }
         let folder = TestFolder()
         let file = folder.url.appendingPathComponent("traffic.har")

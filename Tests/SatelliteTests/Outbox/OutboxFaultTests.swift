@@ -100,7 +100,8 @@ struct OutboxFaultTests {
             if name.type == "photo" { file.appendPathComponent("record") }
             let whole = try Data(contentsOf: file)
             _ = try outbox.folder.read(name)
-            for index in whole.indices {
+            let step = TestLoad.isFull ? 1 : 9
+            for index in stride(from: Int.random(in: 0..<step), to: whole.count, by: step) {
                 var other = whole
                 other[index] ^= 1
                 for damaged in [whole.prefix(index), other] {

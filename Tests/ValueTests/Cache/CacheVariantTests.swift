@@ -322,7 +322,7 @@ struct CacheVariantTests {
 
     @Test(
         "BEY-10: random requests get the response that was stored last for them, whatever fails",
-        arguments: TestLoad.isFull ? Array(UInt64(1)...12) : [1, 2, 3, 7, 8, 9]
+        arguments: TestLoad.isFull ? Array(UInt64(1)...12) : [1, 7]
     )
     func random(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)

@@ -72,7 +72,7 @@ struct EarlyItemTests {
         let bad = Locked<[String: Int]>([:])
         let queue = NetworkQueue(maxConcurrentOperationCount: 4)
         var operations: [RequestOperation<Text>] = []
-        for number in 0..<3_000 {
+        for number in 0..<TestLoad.count(3_000, part: 500) {
             let service = try service()
             if number % 50 == 0 { try service.store(NetworkResponse(body: Data("old".utf8)), for: Text()) }
             let story = Locked<[String]>([])

@@ -158,7 +158,7 @@ struct DownloadFileTests {
 
     @Test("TRF-2: an existing file in a directory is kept once its name is known")
     func keptInDirectory() async throws {
-        let fixture = try DownloadFixture(50_000_000)
+        let fixture = try DownloadFixture(10_000_000)
         fixture.folder.write("old", to: "file")
         let result = await fixture.run(fixture.operation(to: fixture.folder.url) { $0.replacesExistingFile = false })
         try expect(result.get().lastPathComponent, equals: "file")

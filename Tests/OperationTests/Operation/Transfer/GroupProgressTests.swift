@@ -170,7 +170,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
 
     @Test(
         "TRF-1: a group that becomes part of another one while both change counts in it, whole",
-        arguments: UInt64(1)...4
+        arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1))
     )
     func joined(seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)

@@ -66,7 +66,7 @@ struct CacheFaultTests {
 
     @Test(
         "CCH-4: after random failures the cache is within its limits, without leftover files",
-        arguments: UInt64(1)...12
+        arguments: UInt64(1)...UInt64(TestLoad.count(12, part: 3))
     )
     func random(seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)

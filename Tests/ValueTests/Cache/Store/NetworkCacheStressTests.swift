@@ -11,7 +11,7 @@ struct NetworkCacheStressTests {
 
     @Test(
         "CCH-2, CCH-4: entries are never mixed or older than the last store, and limits hold",
-        arguments: UInt64(1)...10
+        arguments: UInt64(1)...UInt64(TestLoad.count(10, part: 2))
     )
     func everything(seed: UInt64) async throws {
         let fixture = CacheFixture()

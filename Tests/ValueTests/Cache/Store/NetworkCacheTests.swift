@@ -296,7 +296,7 @@ struct NetworkCacheTests {
 
     @Test(
         "CCH-2: two caches with one directory find each other's entries, and never a wrong one",
-        arguments: UInt64(1)...4
+        arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1))
     )
     func together(seed: UInt64) async {
         let caches = [fixture.cache(fixture.disk(count: 8)), fixture.cache(fixture.disk(count: 8))]
