@@ -192,7 +192,11 @@ struct NetworkOperationTests {
         await expect(eventually { released == nil })
     }
 
-    @Test("OPQ-1, OPQ-2: random dependencies, cancels and double endings", arguments: [1, 4, -1], 0..<UInt64(TestLoad.count(4, part: 1)))
+    @Test(
+        "OPQ-1, OPQ-2: random dependencies, cancels and double endings",
+        arguments: [1, 4, -1],
+        0..<UInt64(TestLoad.count(4, part: 1))
+    )
     func stress(limit: Int, seed: UInt64) async {
         var random = SeededGenerator(seed: seed)
         queue.maxConcurrentOperationCount = limit

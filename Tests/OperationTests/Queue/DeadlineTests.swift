@@ -138,7 +138,10 @@ struct DeadlineTests {
         expect(operation.error?.code == .timedOut && !operation.isCancelled && operation.stops.withLock { $0 } == 1)
     }
 
-    @Test("OPQ-10: deadlines that pass while jobs end, are cancelled and finish: each job ends once", arguments: 0..<UInt64(TestLoad.count(4, part: 1)))
+    @Test(
+        "OPQ-10: deadlines that pass while jobs end, are cancelled and finish: each job ends once",
+        arguments: 0..<UInt64(TestLoad.count(4, part: 1))
+    )
     func stress(seed: UInt64) async {
         var random = SeededGenerator(seed: seed)
         let queue = NetworkQueue(maxConcurrentOperationCount: 8)

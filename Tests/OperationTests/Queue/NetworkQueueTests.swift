@@ -262,7 +262,10 @@ struct NetworkQueueTests {
         await expect(eventually { queue == nil && job == nil })
     }
 
-    @Test("OPQ-1, OPQ-2, OPQ-3: random graphs on three queues, with cancels and suspensions", arguments: 0..<UInt64(TestLoad.count(12, part: 3)))
+    @Test(
+        "OPQ-1, OPQ-2, OPQ-3: random graphs on three queues, with cancels and suspensions",
+        arguments: 0..<UInt64(TestLoad.count(12, part: 3))
+    )
     func stress(seed: UInt64) async {
         var random = SeededGenerator(seed: seed)
         let queues = [

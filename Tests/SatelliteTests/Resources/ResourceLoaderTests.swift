@@ -432,7 +432,10 @@ struct ResourceLoaderTests {
 
     // MARK: - Under stress
 
-    @Test("IMG-1: 1,000 receipts for 50 resources end once each, with one message a resource at most", arguments: 0..<TestLoad.count(6, part: 1))
+    @Test(
+        "IMG-1: 1,000 receipts for 50 resources end once each, with one message a resource at most",
+        arguments: 0..<TestLoad.count(6, part: 1)
+    )
     func stress(round: Int) async throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("ResourceLoaderTests: seed \(seed)")

@@ -26,7 +26,10 @@ struct CurlHandleTests {
         TransportRequest(method: method, url: try #require(URL(string: address)), deadlines: .init(idle: nil))
     }
 
-    @Test("SEC-2: each message is sent as if it were the first, whatever came before", arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1)))
+    @Test(
+        "SEC-2: each message is sent as if it were the first, whatever came before",
+        arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1))
+    )
     func inAnyOrder(seed: UInt64) async throws {
         server.route("*", "*") { _ in .text("answer") }
         let address = server.baseURL.absoluteString

@@ -262,7 +262,10 @@ struct CachePartTests {
         try await expect(ask("1-2", last), equals: "12 network")
     }
 
-    @Test("BEY-10: random ranges get the bytes that the server has", arguments: UInt64(1)...UInt64(TestLoad.count(8, part: 2)))
+    @Test(
+        "BEY-10: random ranges get the bytes that the server has",
+        arguments: UInt64(1)...UInt64(TestLoad.count(8, part: 2))
+    )
     func random(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
         for step in 0..<150 {

@@ -190,7 +190,10 @@ struct DownloadEdgeTests {
         expect(fixture.server.requests.count, equals: 2)
     }
 
-    @Test("TRF-3: ended at any moment, it leaves a part that the next one completes", arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1)))
+    @Test(
+        "TRF-3: ended at any moment, it leaves a part that the next one completes",
+        arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1))
+    )
     func endedAnywhere(seed: UInt64) async throws {
         let fixture = try DownloadFixture(3_000_000)
         let queue = NetworkQueue(name: "downloads")

@@ -46,7 +46,10 @@ struct DownloadEndTests {
         }
     }
 
-    @Test("TRF-3: paused and resumed while retries wait for their moment, it goes on", arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1)))
+    @Test(
+        "TRF-3: paused and resumed while retries wait for their moment, it goes on",
+        arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 1))
+    )
     func pausesAndRetries(seed: UInt64) async throws {
         let fixture = try DownloadFixture(3_000_000)
         let service = EasyNetworkService(

@@ -114,7 +114,10 @@ struct DiskCacheTests {
         expect(failure("a", later), equals: .expired)
     }
 
-    @Test("CCH-4: the limits of bytes, count and age hold after random steps and relaunches", arguments: UInt64(1)...UInt64(TestLoad.count(6, part: 2)))
+    @Test(
+        "CCH-4: the limits of bytes, count and age hold after random steps and relaunches",
+        arguments: UInt64(1)...UInt64(TestLoad.count(6, part: 2))
+    )
     func bounds(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let limits = fixture.disk(
