@@ -99,12 +99,12 @@ let package = Package(
             dependencies: ["EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox"],
             path: "Tests/Writer"
         ),
-        // Raises the limit of open descriptors of the tests when it is loaded.
-        .target(name: "Descriptors", path: "Tests/Descriptors"),
+        // Sets how many descriptors the tests have, and how many of them run at once, when it is loaded.
+        .target(name: "TestProcess", path: "Tests/TestProcess"),
         // What the test targets share. A test target itself, so that it sees what is internal and no release build has it.
         .testTarget(
             name: "TestSupport",
-            dependencies: ["EasyNetwork", "EasyNetworkTesting", "Writer", "Descriptors"],
+            dependencies: ["EasyNetwork", "EasyNetworkTesting", "Writer", "TestProcess"],
             swiftSettings: settings
         ),
         // The rooms from the ground up: Support to Cache, Transport and Service, Operation and Queue, the other products.
