@@ -173,7 +173,12 @@ private struct CurlCommand {
         }
     }
 
+    /// By bytes, as a shell reads it: to Swift a quote with an accent is another character.
     private static func quoted(_ text: String) -> String {
-        "'" + text.replacingOccurrences(of: "'", with: #"'\''"#) + "'"
+        var bytes = [UInt8(ascii: "'")]
+        for byte in text.utf8 {
+            if byte == UInt8(ascii: "'") { bytes += #"'\''"#.utf8 } else { bytes.append(byte) }
+        }
+        return String(decoding: bytes, as: UTF8.self) + "'"
     }
 }

@@ -362,7 +362,8 @@ private struct JobDrawing {
 
     /// A string of DOT, in which Graphviz reads entities of HTML.
     private static func dotText(_ text: String) -> String {
-        quoted(text.replacingOccurrences(of: "&", with: "&amp;"))
+        // By scalars, as Graphviz reads it: to Swift a character with an accent is another one.
+        quoted(text.unicodeScalars.map { $0 == "&" ? "&amp;" : String($0) }.joined())
     }
 
     /// A string of DOT or YAML.

@@ -50,9 +50,9 @@ extension TimelinePicture {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// By scalars, as a browser reads it: to Swift a bracket with an accent is another character.
     private static func escaped(_ text: String) -> String {
-        text.replacingOccurrences(of: "&", with: "&amp;")
-            .replacingOccurrences(of: "<", with: "&lt;")
-            .replacingOccurrences(of: ">", with: "&gt;")
+        let entities: [Unicode.Scalar: String] = ["&": "&amp;", "<": "&lt;", ">": "&gt;"]
+        return text.unicodeScalars.map { entities[$0] ?? String($0) }.joined()
     }
 }

@@ -32,6 +32,21 @@ struct CurlCommandTests {
         expect(message.curlCommand(redaction: nil).hasPrefix(#"printf -- '\000%%\\'\''\377A' | curl "#))
     }
 
+    @Test(
+        "DIA-1: a quote ends no word, whatever accent, joiner or mark of a variant follows it",
+        arguments: ["\u{301}", "\u{20E3}", "\u{200D}", "\u{FE0F}", "\u{1F3FB}", "\u{E0001}"]
+    )
+    func accents(mark: String) throws {
+        let text = "a'\(mark); touch b; '\(mark)"
+        let url = try #require(URL(string: "https://api.example.com/"))
+        var message = TransportRequest(method: .post, url: url, headers: ["X-Name": text])
+        message.body = .data(Data(text.utf8))
+        let word = #"a'\''\#(mark); touch b; '\''\#(mark)'"#
+        let command = Data(message.curlCommand(redaction: nil).utf8)
+        expect(command.range(of: Data("--data-raw '\(word) ".utf8)) != nil)
+        expect(command.range(of: Data("'X-Name: \(word) ".utf8)) != nil)
+    }
+
     @Test("DIA-1: secrets are taken out of address, fields and body, unless all is asked for")
     func redaction() throws {
         let url = try #require(URL(string: "https://api.example.com/?token=s3cret"))
@@ -104,7 +119,7 @@ struct CurlCommandTests {
     }
 
     private static func request(_ generator: inout SeededGenerator, _ round: Int) -> Send {
-        let marks = ["'", "\"", "\\", "$(id)", "`id`", "\n", "%s", "!", "ä", "漢", "a", " ", "&", "@"]
+        let marks = ["'", "\"", "\\", "$(id)", "`id`", "\n", "%s", "!", "ä", "漢", "a", " ", "&", "@", "'\u{301}"]
         func text(_ count: Int) -> String {
             (0..<count).map { _ in marks.randomElement(using: &generator) ?? "" }.joined()
         }

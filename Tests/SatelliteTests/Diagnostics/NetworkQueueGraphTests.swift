@@ -163,7 +163,7 @@ struct NetworkQueueGraphTests {
         "back\\slash \\n \\N \\l \\\"", "emoji 🧵👩‍👩‍👧 é", "a;b%%{init}%% %%c", "--> j0 -.-> end",
         "1. first\n- second\n# third",
         "العربية 中文", "*a* _b_ **c** ~d~", "$x$ $$y$$", "https://x.example/a_b?c=d&amp=e", "subgraph",
-        "nul\u{0}bell\u{7}",
+        "nul\u{0}bell\u{7}", "accents &\u{301}lt; \"\u{301} \\\u{301}",
     ]
 
     @Test("DIA-1: odd names, many jobs and a circle through a job elsewhere are drawn")
@@ -186,6 +186,7 @@ struct NetworkQueueGraphTests {
         expect(text.components(separatedBy: "in a circle").count, equals: 3, "\(text)")
         expect(dot.components(separatedBy: " color=red ").count, equals: 4, "\(dot)")
         expect(dot.contains("&amp;lt; AT&amp;T ") && dot.contains("'nulbell'"), "\(dot)")
+        expect(dot.unicodeScalars.contains(Array("accents &amp;\u{301}lt; \\\"\u{301} \\\\\u{301}".unicodeScalars)))
         expect(mermaid.components(separatedBy: ":::circle").count, equals: 4, "\(mermaid)")
         // .ci/graph asks for the pictures, and compares the names in them.
         if let path = ProcessInfo.processInfo.environment["GRAPH_OUT"] {

@@ -34,9 +34,14 @@ struct OutboxIndexTests {
                 type: type,
                 lane: lane
             )
-            expect(!name.text.contains("/"))
+            expect(!name.text.utf8.contains(UInt8(ascii: "/")))
             expect(OutboxName(name.text), equals: name)
         }
+        // Two names that differ by their case alone are two files on any disk.
+        let texts = ["", ".", "..", "/", "../a", "a/\u{301}b", "é\n\u{0}", "a", "A", String(repeating: "A", count: 80)]
+        let files = texts.map(OutboxName.fileName)
+        expect(files.allSatisfy { $0.wholeMatch(of: /name-[a-z0-9A-F%_-]*/) != nil && $0.utf8.count <= 255 })
+        expect(Set(files.map { $0.lowercased() }).count, equals: texts.count)
         expect(name(9).text < name(10).text && name(10).text < name(1 << 61).text)
         for text in [
             "", "a", "0.1.2.3.4", "..", ".DS_Store", name(1).text + ".x", "x" + name(1).text,
