@@ -56,10 +56,10 @@ struct Generate {
             throw InputError(message: "--mapper, --path and --method are not for an OpenAPI document", offset: 0)
         }
         let file = URL(fileURLWithPath: arguments.file).deletingPathExtension().lastPathComponent
-        let name = Name.type(arguments.name ?? file, limit: nil)
+        // The name is a part of those of the files.
+        let name = Name.type(arguments.name ?? file, limit: 100)
         let output = OpenAPIWriter(name: name, isPublic: arguments.isPublic).output(of: document)
-        for note in output.notes {
-            let place = note.place(in: data)
+        for (note, place) in zip(output.notes, InputError.places(of: output.notes, in: data)) {
             tell("\(arguments.file):\(place.line):\(place.column): \(note.message)")
         }
         tell("\(output.requestCount) of \(output.operationCount) operations, \(output.schemaCount) schemas")

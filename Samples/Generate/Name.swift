@@ -40,13 +40,22 @@ enum Name {
 
     /// The name, with a number behind it if it is taken. It is taken afterwards.
     static func unique(_ name: String, _ taken: inout Set<String>) -> String {
-        var result = name
-        var number = 2
-        while !taken.insert(result).inserted {
-            result = "\(name)\(number)"
-            number += 1
-        }
+        let result = unique(name, isTaken: taken.contains)
+        taken.insert(result)
         return result
+    }
+
+    /// The name, with the first number behind it that makes it free.
+    static func unique(_ name: String, isTaken: (String) -> Bool) -> String {
+        if !isTaken(name) { return name }
+        // By halves: a document may have very many texts that are one name.
+        var (low, high) = (1, 2)
+        while isTaken("\(name)\(high)") { (low, high) = (high, high * 2) }
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if isTaken("\(name)\(middle)") { low = middle } else { high = middle }
+        }
+        return "\(name)\(high)"
     }
 
     /// The name as it is written in a declaration.
@@ -61,7 +70,7 @@ enum Name {
             case "a"..."z", "A"..."Z", "0"..."9": words[words.count - 1].unicodeScalars.append(scalar)
             case "+": words += ["plus", ""]
             // Before a number, or the key of a descending order; else it stands between words.
-            case "-" where words == [""] && text.wholeMatch(of: /-[A-Za-z0-9].*/) != nil: words += ["minus", ""]
+            case "-" where words == [""] && text.prefixMatch(of: /-[A-Za-z0-9]/) != nil: words += ["minus", ""]
             case _ where scalar.isASCII: words.append("")
             case _ where [.nonspacingMark, .format].contains(scalar.properties.generalCategory): continue
             default: words += ["u" + String(scalar.value, radix: 16), ""]

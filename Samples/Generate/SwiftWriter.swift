@@ -23,7 +23,7 @@ struct SwiftWriter {
         if contains("JSONValue($0)") || contains("JSONValue(json.") { declarations.append([JSONValueSource.mapping]) }
         let needsFoundation = contains("= Data") || contains("JSONDecoder")
         var parts = ["import EasyNetwork" + (needsFoundation ? "\nimport Foundation" : "")]
-        if let baseURL { parts.append("// The base URL is \(baseURL)") }
+        if let baseURL { parts += Comment("The base URL is \(baseURL)").source("//") }
         parts += declarations.map { lines in
             // Long texts in quotes cannot be broken.
             let isWide = lines.count > 1 && lines.contains { $0.count > 120 }

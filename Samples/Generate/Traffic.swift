@@ -64,6 +64,9 @@ struct Exchange {
         }
     }
 
+    /// More could overflow the stack when the paths are compared.
+    private static let maximumSegments = 100
+
     /// Nil for another scheme than http and https, such as that of a web socket.
     private init?(_ entry: JSON, index: Int) throws(InputError) {
         let (request, response) = (try entry.required("request"), try entry.required("response"))
@@ -76,6 +79,9 @@ struct Exchange {
         method = try request.required("method").string("method").uppercased()
         let path = parts.percentEncodedPath.split(separator: "/", omittingEmptySubsequences: false)
         segments = path.dropFirst().map(String.init)
+        guard segments.count <= Self.maximumSegments else {
+            throw InputError(message: "the URL has more than \(Self.maximumSegments) segments", offset: url.offset)
+        }
         // Not from `queryString`: some programs decode its values, others do not.
         query = (parts.percentEncodedQueryItems ?? []).filter { !$0.name.isEmpty }
         (parts.path, parts.query, parts.fragment, parts.user, parts.password) = ("", nil, nil, nil, nil)

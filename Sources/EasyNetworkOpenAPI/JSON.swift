@@ -23,14 +23,16 @@ package struct JSON: Sendable {
         (self.value, self.offset) = (value, offset)
     }
 
-    /// - Parameter data: JSON in UTF-8, with or without a byte order mark.
-    package static func parse(_ data: Data) throws(InputError) -> JSON {
+    /// - Parameters:
+    ///   - data: JSON in UTF-8, with or without a byte order mark.
+    ///   - hasUniqueKeys: whether a key that is repeated in its object is an error.
+    package static func parse(_ data: Data, hasUniqueKeys: Bool = false) throws(InputError) -> JSON {
         if String(data: data, encoding: .utf8) == nil {
             let offset = zip(data, String(decoding: data, as: UTF8.self).utf8).enumerated().first { $1.0 != $1.1 }?
                 .offset
             throw InputError(message: "the text is not UTF-8", offset: offset ?? 0)
         }
-        var parser = Parser(bytes: Array(data))
+        var parser = Parser(bytes: Array(data), hasUniqueKeys: hasUniqueKeys)
         return try parser.document()
     }
 }
@@ -106,34 +108,62 @@ extension String {
     /// The text as it is written in a literal of Swift.
     package var escaped: String {
         unicodeScalars.reduce(into: "") { result, scalar in
-            switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .nonspacingMark, .privateUse, .unassigned:
-                result += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-            default: result += scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : "\(scalar)"
-            }
+            if scalar == "\"" || scalar == "\\" { result += "\\" }
+            result += scalar.shown
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    /// The character, or an escape for one that an editor does not show or a terminal obeys.
+    fileprivate var shown: String {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .nonspacingMark, .privateUse, .unassigned:
+            "\\u{\(String(value, radix: 16, uppercase: true))}"
+        default: String(self)
         }
     }
 }
 
 /// A mistake in a file.
 package struct InputError: Error, Equatable {
+    /// One line, also where it repeats a text of the file.
     package let message: String
     /// The number of bytes before the mistake.
     package let offset: Int
 
+    private static let maximumLength = 500
+
     package init(message: String, offset: Int) {
-        (self.message, self.offset) = (message, offset)
+        let scalars = message.unicodeScalars
+        let start = scalars.prefix(Self.maximumLength)
+        self.message = start.map(\.shown).joined() + (start.endIndex < scalars.endIndex ? "…" : "")
+        self.offset = offset
     }
 
     /// Line and column of the mistake in its file, counted from 1; a column is a character.
-    package func place(in data: Data) -> (line: Int, column: Int) {
-        let lines = data.prefix(offset).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        return (lines.count, String(decoding: lines.last ?? Data(), as: UTF8.self).count + 1)
+    package func place(in data: Data) -> (line: Int, column: Int) { Self.places(of: [self], in: data)[0] }
+
+    /// The places of many mistakes, for which the file is read once.
+    package static func places(of errors: [InputError], in data: Data) -> [(line: Int, column: Int)] {
+        let bytes = Array(data)
+        var places = Array(repeating: (line: 1, column: 1), count: errors.count)
+        var (line, column, position) = (1, 1, 0)
+        for index in errors.indices.sorted(by: { errors[$0].offset < errors[$1].offset }) {
+            let end = min(max(errors[index].offset, position), bytes.count)
+            let lines = bytes[position..<end].split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            if lines.count > 1 { (line, column) = (line + lines.count - 1, 1) }
+            column += String(decoding: lines.last ?? [], as: UTF8.self).count
+            position = end
+            places[index] = (line, column)
+        }
+        return places
     }
 }
 
 private struct Parser {
     let bytes: [UInt8]
+    let hasUniqueKeys: Bool
     var index = 0
 
     /// Deeper text could overflow the stack.
@@ -156,9 +186,14 @@ private struct Parser {
         }
         if take("{") {
             var members: [(key: String, value: JSON)] = []
+            var keys: Set<String> = []
             try list(until: "}") { parser throws(InputError) in
+                let start = parser.index
                 guard parser.take("\"") else { throw parser.unexpected("a key in quotes") }
                 let key = try parser.string()
+                if parser.hasUniqueKeys, !keys.insert(key).inserted {
+                    throw InputError(message: "the key \"\(key)\" is repeated", offset: start)
+                }
                 parser.skipBlanks()
                 guard parser.take(":") else { throw parser.unexpected("\":\"") }
                 members.append((key, try parser.value(depth: depth + 1)))

@@ -5,20 +5,35 @@ import Foundation
 /// It is read where it is asked: what is wrong in one operation is an error of that operation alone.
 package struct OpenAPIDocument: Sendable {
     package let root: JSON
+    /// The size of the text, to which the work that it may cause is in proportion.
+    package let byteCount: Int
     /// Asked for at each reference.
     private let schemasByName: [String: JSON]
     /// The names of schemas with a `$id`, by that.
     private let namesByID: [String: String]
+    /// The other components by the references to them.
+    private let components: [String: JSON]
+    /// The schemas with an `$anchor`, by that and the `$id` of the schema that they are in.
+    private let anchors: [String: [String: JSON]]
 
-    /// - Throws: an error for a text that is no JSON, for YAML, and for another format or version.
+    /// - Throws: an error for a text that is no JSON or repeats a key, for YAML, and for another format or version.
     package init(_ data: Data) throws(InputError) {
         root = try Self.json(data)
+        byteCount = data.count
         let schemas = root["components"]?["schemas"]?.members ?? []
         schemasByName = Dictionary(schemas.map { ($0.key, $0.value) }, uniquingKeysWith: { _, last in last })
         namesByID = Dictionary(
             schemas.compactMap { name, json in json["$id"]?.string.map { ($0, name) } },
             uniquingKeysWith: { first, _ in first }
         )
+        var components: [String: JSON] = [:]
+        for (section, json) in root["components"]?.members ?? [] {
+            for (key, value) in json.members ?? [] { components["#/components/\(section)/\(key)"] = value }
+        }
+        self.components = components
+        var anchors = ["": Self.anchors(in: root)]
+        for (id, name) in namesByID { anchors[id] = schemasByName[name].map(Self.anchors) }
+        self.anchors = anchors
         guard let version = root["openapi"]?.string else {
             let isSwagger = root["swagger"] != nil
             let message = isSwagger ? "this is Swagger 2.0: convert it to OpenAPI 3.0 first" : "\"openapi\" is missing"
@@ -34,7 +49,7 @@ package struct OpenAPIDocument: Sendable {
 
     private static func json(_ data: Data) throws(InputError) -> JSON {
         do throws(InputError) {
-            return try JSON.parse(data)
+            return try JSON.parse(data, hasUniqueKeys: true)
         } catch {
             let start = String(decoding: data.prefix(4_096), as: UTF8.self)
             guard start.contains(/(?m)^["']?(openapi|swagger)["']?\s*:/), !start.contains(/^\s*\{/) else { throw error }
@@ -61,6 +76,7 @@ package struct OpenAPIDocument: Sendable {
     ///   a pointer, or the `$anchor` of a schema in it (JSON Schema, sections 8.2.1 and 8.2.2).
     private func value(of reference: String, offset: Int) throws(InputError) -> JSON {
         if let name = component(reference), let schema = schemasByName[name] { return schema }
+        if let component = components[reference] { return component }
         let parts = reference.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
         var result = root
         if let id = parts.first, !id.isEmpty {
@@ -72,7 +88,7 @@ package struct OpenAPIDocument: Sendable {
         let fragment = parts.count > 1 ? String(parts[1]) : ""
         let pointer = fragment.removingPercentEncoding ?? fragment
         if !pointer.isEmpty, !pointer.hasPrefix("/") {
-            if let schema = Self.schema(with: pointer, in: result) { return schema }
+            if let schema = anchors[parts.first.map(String.init) ?? ""]?[pointer] { return schema }
             throw InputError(message: "there is no \"\(reference)\"", offset: offset)
         }
         for part in pointer.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
@@ -87,18 +103,25 @@ package struct OpenAPIDocument: Sendable {
         return result
     }
 
-    private static func schema(with anchor: String, in json: JSON) -> JSON? {
-        if json["$anchor"]?.string == anchor { return json }
-        let inner = json.elements ?? json.members?.map(\.value) ?? []
-        return inner.lazy.compactMap { schema(with: anchor, in: $0) }.first
+    /// The values with an `$anchor`; the first one of each name.
+    private static func anchors(in json: JSON) -> [String: JSON] {
+        var (anchors, next): ([String: JSON], [JSON]) = ([:], [json])
+        while let json = next.popLast() {
+            if let anchor = json["$anchor"]?.string, anchors[anchor] == nil { anchors[anchor] = json }
+            next += (json.elements ?? json.members?.map(\.value) ?? []).reversed()
+        }
+        return anchors
     }
 
     /// The name of the schema that a reference leads to: `Pet` for `#/components/schemas/Pet`, or for the `$id` of
     /// that.
     package func component(_ reference: String?) -> String? {
         if let reference, let name = namesByID[reference] { return name }
-        guard let name = reference?.wholeMatch(of: /#\/components\/schemas\/([^\/]+)/)?.1 else { return nil }
-        return (name.removingPercentEncoding ?? String(name)).replacing("~1", with: "/").replacing("~0", with: "~")
+        let prefix = "#/components/schemas/"
+        guard let reference, reference.utf8.starts(with: prefix.utf8) else { return nil }
+        let name = String(decoding: reference.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
+        if name.isEmpty || name.contains("/") { return nil }
+        return (name.removingPercentEncoding ?? name).replacing("~1", with: "/").replacing("~0", with: "~")
     }
 
     package func schema(named name: String) -> JSON? { schemasByName[name] }
@@ -196,49 +219,58 @@ extension OpenAPIDocument {
         _ json: JSON,
         of item: JSON
     ) throws(InputError) -> OpenAPIOperation {
-        var parameters: [OpenAPIParameter] = []
         // The operation's parameters replace those of its path.
+        var all: [OpenAPIParameter] = []
         for list in [item["parameters"], json["parameters"]] {
-            for element in list?.elements ?? [] {
-                let parameter = try parameter(element)
-                parameters.removeAll { $0.name == parameter.name && $0.location == parameter.location }
-                parameters.append(parameter)
-            }
+            for element in list?.elements ?? [] { all.append(try parameter(element)) }
         }
-        let known = Set(parameters.filter { $0.location == .path }.map(\.name))
-        for match in path.matches(of: /\{([^}]*)\}/) where !known.contains(String(match.1)) {
-            let message = "the parameter \"\(match.1)\" of the path \(path) is not described"
+        let parameters = Self.last(of: Self.last(of: all).flatMap(members))
+        let names = Set(parameters.filter { $0.location == .path }.map(\.name))
+        for case .parameter(let name) in TemplatePart.parts(of: path) where !names.contains(name) {
+            let message = "the parameter \"\(name)\" of the path \(path) is not described"
             throw InputError(message: message, offset: json.offset)
         }
         var responses: [(status: String, content: OpenAPIContent)] = []
-        for (status, response) in json["responses"]?.members ?? [] {
-            responses.append(
-                (status.uppercased() == "DEFAULT" ? "default" : status.uppercased(), try content(response))
-            )
+        for (key, response) in json["responses"]?.members ?? [] where !key.lowercased().hasPrefix("x-") {
+            let status = key.uppercased() == "DEFAULT" ? "default" : key.uppercased()
+            guard status == "default" || status.wholeMatch(of: /[1-5](?:[0-9]{2}|XX)/) != nil else {
+                throw InputError(message: "\"\(key)\" is no status of a response", offset: response.offset)
+            }
+            responses.append((status, try content(response)))
         }
         return OpenAPIOperation(
             method: method.uppercased(),
             path: path,
             json: json,
-            parameters: parameters.flatMap(members),
+            parameters: parameters,
             body: try json["requestBody"].map { (body) throws(InputError) in try content(body) },
             responses: responses
         )
     }
 
+    /// The last parameter of each name and location.
+    private static func last(of parameters: [OpenAPIParameter]) -> [OpenAPIParameter] {
+        var known: [OpenAPIParameter.Location: Set<String>] = [:]
+        return parameters.reversed().filter { known[$0.location, default: []].insert($0.name).inserted }.reversed()
+    }
+
     private func content(_ json: JSON) throws(InputError) -> OpenAPIContent {
         let json = try resolve(json).json
-        let media = (json["content"]?.members ?? []).map { type, media in
-            let type = type.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
-            return OpenAPIContent.Media(type: type, json: media, schema: media["schema"])
+        var media: [OpenAPIContent.Media] = []
+        var types: Set<String> = []
+        for (key, value) in json["content"]?.members ?? [] {
+            let type = key.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+            guard type.unicodeScalars.allSatisfy({ ("!"..."~").contains($0) }) else {
+                throw InputError(message: "\"\(key)\" is no type of a body", offset: value.offset)
+            }
+            // When a type stands there with several parameters, such as `;stream=watch`, the first counts.
+            if !types.insert(type).inserted { continue }
+            media.append(OpenAPIContent.Media(type: type, json: value, schema: value["schema"]))
         }
         return OpenAPIContent(
             description: json["description"]?.string,
             isRequired: json["required"]?.bool ?? false,
-            // When a type stands there with several parameters, such as `;stream=watch`, the first counts.
-            media: media.enumerated().filter { index, item in
-                !media[..<index].contains { $0.type == item.type }
-            }.map(\.element)
+            media: media
         )
     }
 

@@ -70,4 +70,9 @@ package struct OpenAPISchema: Sendable {
     /// `oneOf` or `anyOf`.
     package var alternatives: [JSON]? { json["oneOf"]?.elements ?? json["anyOf"]?.elements }
     package var parts: [JSON]? { json["allOf"]?.elements }
+
+    /// Whether its values may have parts, or it consists of other schemas.
+    package var isCompound: Bool {
+        parts != nil || alternatives != nil || kinds.contains(.array) || kinds.contains(.object)
+    }
 }

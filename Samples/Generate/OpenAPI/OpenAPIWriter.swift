@@ -24,8 +24,12 @@ struct OpenAPIWriter {
         var reader = RequestReader(document)
         var schemas = reader.schemas.components()
         let requests = reader.requests()
+        let places = Dictionary(
+            document.schemas.map { (reader.schemas.names[$0.key] ?? "", $0.value) },
+            uniquingKeysWith: { first, _ in first }
+        )
         for broken in schemas.breakCircles() {
-            let json = document.schemas.first { reader.schemas.names[$0.key] == broken }?.value ?? document.root
+            let json = places[broken] ?? document.root
             reader.schemas.note("the schema \(broken) is nothing but itself: it is a JSONValue", at: json)
         }
         var output = Output()
@@ -35,10 +39,14 @@ struct OpenAPIWriter {
         output.schemaCount = schemas.count
 
         var texts: [(name: String, lines: [[String]])] = []
-        var known: Set<String> = []
-        for tag in requests.map(\.tag) where known.insert(Self.file(tag)).inserted {
-            let lines = requests.filter { Self.file($0.tag) == Self.file(tag) }.map(text)
-            texts.append(("\(name)+\(Self.file(tag)).swift", lines))
+        var files: [String: Int] = [:]
+        for request in requests {
+            let file = Self.file(request.tag)
+            // Names that differ by their case alone are one file on some disks.
+            let index = files[file.lowercased()] ?? texts.count
+            if index == texts.count { texts.append(("\(name)+\(file).swift", [])) }
+            files[file.lowercased()] = index
+            texts[index].lines.append(text(request))
         }
         if !schemas.isEmpty { texts.append(("\(name)+Schemas.swift", schemas.map { text($0) })) }
         let all = texts.flatMap(\.lines).joined().joined(separator: "\n")
@@ -58,18 +66,16 @@ struct OpenAPIWriter {
         """
 
     private static func file(_ tag: String?) -> String {
-        let name = Name.type(tag ?? "Requests", limit: nil)
-        return name == "Schemas" ? "SchemasRequests" : name
+        let name = Name.type(tag ?? "Requests", limit: 100)
+        return name.lowercased() == "schemas" ? "SchemasRequests" : name
     }
-
-    private func comment(_ lines: [String]) -> [String] { lines.map { $0.isEmpty ? "///" : "/// " + $0 } }
 
     // MARK: - The type that holds all
 
     private func root(_ document: OpenAPIDocument) -> [String] {
         let info = document.root["info"]
         let title = [info?["title"]?.string, info?["version"]?.string].compactMap { $0 }.joined(separator: " ")
-        let lines = comment(Comment.lines(title.isEmpty ? nil : "\(title).", info?["description"]?.string))
+        let lines = Comment(title.isEmpty ? nil : "\(title).", info?["description"]?.string).source()
         let sections = [servers(document), credentials(document)]
         if sections.allSatisfy(\.isEmpty) { return lines + ["\(access)nonisolated enum \(name) {}"] }
         return lines + Lines.block("\(access)nonisolated enum \(name) {", sections)
@@ -83,18 +89,24 @@ struct OpenAPIWriter {
             let words = description?.split(separator: " ").prefix(3).joined(separator: " ") ?? ""
             let fallback = taken.count == 1 ? "main" : "server"
             let name = Name.unique(words.isEmpty ? fallback : Name.property(words, limit: nil), &taken)
-            let comment = comment(Comment.lines(description ?? url))
+            let comment = Comment(description ?? url).source()
             let variables = json["variables"]?.members ?? []
             if variables.isEmpty {
                 return comment + ["\(access)static let \(Name.declared(name)) = Server(text: \(url.literal))"]
             }
-            var names: Set<String> = []
-            var text = url.escaped
+            var taken: Set<String> = []
+            var names: [String: String] = [:]
             let parameters = variables.map { key, variable in
-                let name = Name.unique(Name.property(key, limit: nil), &names)
-                text = text.replacing("{\(key.escaped)}", with: "\\(\(Name.declared(name)))")
-                return "\(Name.declared(name)): String = \((variable["default"]?.string ?? "").literal)"
+                let name = Name.declared(Name.unique(Name.property(key, limit: nil), &taken))
+                names[key] = name
+                return "\(name): String = \((variable["default"]?.string ?? "").literal)"
             }
+            let text = TemplatePart.parts(of: url).map { part in
+                switch part {
+                case .literal(let text): text.escaped
+                case .parameter(let key): names[key].map { "\\(\($0))" } ?? "{\(key)}".escaped
+                }
+            }.joined()
             let head = "\(access)static func \(Name.declared(name))(\(parameters.joined(separator: ", "))) -> Server {"
             return comment + Lines.block(head, [["Server(text: \"\(text)\")"]])
         }
@@ -113,7 +125,7 @@ struct OpenAPIWriter {
         if schemes.isEmpty { return [] }
         let cases = schemes.map { scheme in
             let values = scheme.kind == .basic ? "user: String, password: String" : "String"
-            return comment(scheme.comment) + ["case \(Name.declared(scheme.name))(\(values))"]
+            return scheme.comment.source() + ["case \(Name.declared(scheme.name))(\(values))"]
         }
         let branches = schemes.map { scheme in
             let value = scheme.kind == .basic ? "let user, let password" : "let value"
@@ -177,7 +189,7 @@ struct OpenAPIWriter {
             case .union(let cases, let key): union(declaration, cases, key)
             case .alias(let type): ["\(access)typealias \(declaration.name) = \(type.text)"]
             }
-        return comment(declaration.comment) + lines
+        return declaration.comment.source() + lines
     }
 
     private func structure(
@@ -188,7 +200,7 @@ struct OpenAPIWriter {
         var stored: [String] = []
         for property in properties {
             let name = Name.declared(property.name)
-            stored += comment(property.comment)
+            stored += property.comment.source()
             if property.isBoxed {
                 let get = "\(box(property))\(property.type.isOptional ? "?" : "").value"
                 let set = property.type.isOptional ? "newValue.map(Box.boxed)" : ".boxed(newValue)"
@@ -350,7 +362,7 @@ struct OpenAPIWriter {
         var stored: [String] = []
         for property in request.properties {
             let initial = property.initial.map { " = \($0)" } ?? (property.type.isOptional ? " = nil" : "")
-            stored += comment(property.comment)
+            stored += property.comment.source()
             stored.append("\(access)var \(Name.declared(property.name)): \(property.type.text)\(initial)")
         }
         var sections = [item.alias, stored]
@@ -367,7 +379,7 @@ struct OpenAPIWriter {
         if !request.failures.isEmpty { sections.append(failure(request.failures)) }
         let deprecated = request.isDeprecated ? ["@available(*, deprecated)"] : []
         let conformances = "APIRequest" + (request.codingKeys == nil ? "" : ", Encodable")
-        return comment(request.comment) + deprecated
+        return request.comment.source() + deprecated
             + Lines.block("\(access)struct \(request.name): \(conformances) {", sections)
     }
 

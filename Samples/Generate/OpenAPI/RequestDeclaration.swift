@@ -3,7 +3,7 @@ struct RequestDeclaration {
     struct Property {
         let name: String
         let type: SwiftType
-        var comment: [String] = []
+        var comment = Comment()
         /// As it is written in Swift.
         var initial: String?
     }
@@ -31,7 +31,7 @@ struct RequestDeclaration {
 
     let name: String
     let tag: String?
-    let comment: [String]
+    let comment: Comment
     let isDeprecated: Bool
     var properties: [Property] = []
     /// The members of the protocol, each on a line or more.

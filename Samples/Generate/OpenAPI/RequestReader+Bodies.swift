@@ -12,7 +12,7 @@ extension RequestReader {
     ) throws(InputError) {
         guard let first = body.media.first else { return }
         let isOptional = !body.isRequired
-        var comment = Comment.lines(body.description)
+        var comment = Comment(body.description)
         func property(_ type: SwiftType) -> RequestDeclaration.Property {
             let type = isOptional ? type.asOptional : type
             return RequestDeclaration.Property(name: "payload", type: type, comment: comment)
@@ -29,12 +29,11 @@ extension RequestReader {
                 // A body of the same schema, which the type says how to take.
                 let types = json.map { "`\($0.type)`" }.joined(separator: ", ")
                 let name = Name.unique("contentType", &names)
-                let text = "The type of the body: \(types)."
                 request.properties.append(
                     RequestDeclaration.Property(
                         name: name,
                         type: .named("String"),
-                        comment: [text],
+                        comment: Comment("The type of the body: \(types)."),
                         initial: media.type.literal
                     )
                 )
@@ -62,7 +61,7 @@ extension RequestReader {
             return
         }
         if let media = body.media.first(where: { $0.type == "multipart/form-data" }), let schema = media.schema {
-            return try writeForm(schema, isOptional, comment, to: &request, &scope)
+            return try writeForm(schema, isOptional, to: &request, &scope)
         }
         comment.append("Of the type \(body.media.map { "`\($0.type)`" }.joined(separator: " or ")).")
         request.properties.append(property(.named("RequestBody")))
@@ -82,7 +81,6 @@ extension RequestReader {
     private mutating func writeForm(
         _ json: JSON,
         _ isOptional: Bool,
-        _ comment: [String],
         to request: inout RequestDeclaration,
         _ scope: inout SchemaReader.Scope
     ) throws(InputError) {
@@ -128,7 +126,7 @@ extension RequestReader {
                 RequestDeclaration.Property(
                     name: name,
                     type: isRequired ? type : .optional(type),
-                    comment: Comment.lines(json["description"]?.string)
+                    comment: Comment(json["description"]?.string)
                 )
             )
         }

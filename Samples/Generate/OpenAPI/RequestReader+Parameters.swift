@@ -7,7 +7,7 @@ extension RequestReader {
         let source: OpenAPIParameter
         let name: String
         let type: SwiftType
-        let comment: [String]
+        let comment: Comment
         let initial: String?
         /// Whether the type is one of Swift's or Foundation's, or has such a raw value.
         let isPlain: Bool
@@ -62,12 +62,12 @@ extension RequestReader {
         }
         let isMissing = !parameter.isRequired
         let initial = parameter.isRequired ? self.initial(of: schema, type) : nil
-        var comment = Comment.lines(
+        var comment = Comment(
             parameter.json["description"]?.string,
             isDeprecated: parameter.json["deprecated"]?.bool == true
         )
         if isMissing, let value = OpenAPISchema(schema).json["default"].flatMap(shown) {
-            comment += (comment.isEmpty ? [] : [""]) + ["Default \(value)."]
+            comment.append("Default \(value).")
         }
         return Parameter(
             source: parameter,
@@ -112,20 +112,17 @@ extension RequestReader {
 
     /// What makes a text of a value of a type; nil for an object, an array or one of several kinds.
     private func suffix(_ type: SwiftType, in scope: SchemaReader.Scope) -> String? {
-        guard case .named(let name) = type else { return nil }
-        if let suffix = Self.builtIn[name] { return suffix }
-        if let declaration = scope.declarations.first(where: { $0.name == name }) {
-            guard case .values(_, let raw) = declaration.kind else { return nil }
-            return raw == "Int" ? ".rawValue.description" : ".rawValue"
+        var (type, known): (SwiftType, Set<SwiftType>) = (type, [])
+        // An alias may lead to itself.
+        while case .named(let name) = type, known.insert(type).inserted {
+            if let suffix = Self.builtIn[name] { return suffix }
+            switch scope.declarations.first(where: { $0.name == name })?.kind ?? schemas.kinds[name] {
+            case .values(_, let raw): return raw == "Int" ? ".rawValue.description" : ".rawValue"
+            case .alias(let other): type = other.unwrapped
+            case .structure, .union, nil: return nil
+            }
         }
-        guard let key = schemas.names.first(where: { $0.value == name })?.key,
-            let json = document.schema(named: key)
-        else { return nil }
-        var reader = schemas
-        // The type of a named schema, found as for one without a name.
-        var inner = SchemaReader.Scope(taken: [name])
-        let own = reader.type(of: (try? document.resolve(json).json) ?? json, as: .nested(name), in: &inner).unwrapped
-        return own == type ? nil : suffix(own, in: inner)
+        return nil
     }
 
     func isPlainType(_ type: SwiftType, in scope: SchemaReader.Scope) -> Bool {
@@ -142,30 +139,26 @@ extension RequestReader {
         guard case .named(let name) = type, let declaration = scope.declarations.first(where: { $0.name == name }),
             case .union(let cases, _) = declaration.kind
         else { return false }
-        let inner = SchemaReader.Scope(taken: [], declarations: declaration.nested)
+        let inner = SchemaReader.Scope(taken: .init(), declarations: declaration.nested)
         return cases.allSatisfy { isPlainType($0.type, in: inner) }
     }
 
     /// The path as the inside of a literal.
     func path(_ path: String, _ parameters: [Parameter]) -> String {
-        var result = ""
-        var rest = path.hasPrefix("/") ? path.dropFirst() : path[...]
-        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
-            result += String(rest[..<open]).escaped
-            let name = String(rest[rest.index(after: open)..<close])
-            if let parameter = parameters.first(where: { $0.source.location == .path && $0.source.name == name }) {
-                switch parameter.source.style {
-                case "label": result += "."
-                case "matrix": result += ";\(name.escaped)="
-                default: break
-                }
+        let parts = TemplatePart.parts(of: path.hasPrefix("/") ? path.dropFirst() : path[...])
+        return parts.map { part in
+            switch part {
+            case .literal(let text): return text.escaped
+            case .parameter(let name):
+                guard let parameter = parameters.first(where: { $0.source.location == .path && $0.source.name == name })
+                else { return "" }
+                let prefix = ["label": ".", "matrix": ";\(name.escaped)="][parameter.source.style] ?? ""
                 // A segment takes all that describes itself.
                 let text = parameter.asText(Name.declared(parameter.name))
-                result += "\\(segment: \(text.hasSuffix(".description") ? String(text.dropLast(12)) : text))"
+                let value = text.hasSuffix(".description") ? String(text.dropLast(12)) : text
+                return "\(prefix)\\(segment: \(value))"
             }
-            rest = rest[rest.index(after: close)...]
-        }
-        return result + String(rest).escaped
+        }.joined()
     }
 
     /// The text of a parameter, an optional of one if that may be nil.
@@ -272,12 +265,7 @@ extension RequestReader {
         var styles = repeats(query) ? ["arrays: .repeated"] : []
         if query.contains(where: \.type.isOptional) { styles.append("nulls: nil") }
         if !styles.isEmpty { options.append("queryEncoder: QueryEncoder(\(styles.joined(separator: ", ")))") }
-        if operation.json["security"]?.elements?.isEmpty == true, !SecurityScheme.all(of: document).isEmpty {
-            let fields = SecurityScheme.all(of: document).compactMap(\.field)
-            let names = Set(fields).sorted().map(\.literal).joined(separator: ", ")
-            if !fields.isEmpty { options.append("omittedHeaders: [\(names)]") }
-            options.append("isAuthenticated: false")
-        }
+        if operation.json["security"]?.elements?.isEmpty == true { options += withoutCredential }
         if options.isEmpty { return }
         request.members.append(["var options: RequestOptions { RequestOptions(\(options.joined(separator: ", "))) }"])
     }

@@ -10,10 +10,16 @@ struct RequestReader {
     private(set) var operationCount = 0
     /// The names of all types that stand beside the requests.
     private var taken: Set<String>
+    /// The arguments of options for a request without a credential.
+    let withoutCredential: [String]
     var document: OpenAPIDocument { schemas.document }
 
     init(_ document: OpenAPIDocument) {
         schemas = SchemaReader(document)
+        let security = SecurityScheme.all(of: document)
+        let fields = Set(security.compactMap(\.field)).sorted().map(\.literal).joined(separator: ", ")
+        let omitted = fields.isEmpty ? [] : ["omittedHeaders: [\(fields)]"]
+        withoutCredential = security.isEmpty ? [] : omitted + ["isAuthenticated: false"]
         taken = Set(schemas.names.values)
     }
 
@@ -45,10 +51,10 @@ struct RequestReader {
         var request = RequestDeclaration(
             name: name,
             tag: operation.json["tags"]?.elements?.first?.string,
-            comment: Comment.lines(operation.json["summary"]?.string, operation.json["description"]?.string),
+            comment: Comment(operation.json["summary"]?.string, operation.json["description"]?.string),
             isDeprecated: isDeprecated
         )
-        var scope = SchemaReader.Scope(taken: taken.union([name, "Failure", "Payload", "Item"]))
+        var scope = SchemaReader.Scope(taken: .init([name, "Failure", "Payload", "Item"], in: [taken]))
         var names = Name.requestProperties
         var parameters: [Parameter] = []
         for parameter in operation.parameters {

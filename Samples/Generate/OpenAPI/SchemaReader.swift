@@ -6,24 +6,53 @@ struct SchemaReader {
     /// Where a declaration is put.
     struct Scope {
         /// Names of types that one inside must not hide.
-        var taken: Set<String>
+        var taken: TypeNames
         /// Whether the types are those of a request's body and of nothing else.
         var isBody = false
         var declarations: [Declaration] = []
     }
 
+    /// Names of types, in one scope inside another.
+    struct TypeNames {
+        /// Those of the scopes around it. All scopes have them in common, as a document may have very many.
+        private let outer: [Set<String>]
+        private var own: Set<String>
+
+        init(_ own: Set<String> = [], in outer: [Set<String>] = []) { (self.own, self.outer) = (own, outer) }
+
+        func contains(_ name: String) -> Bool { own.contains(name) || outer.contains { $0.contains(name) } }
+        mutating func insert(_ name: String) { own.insert(name) }
+        mutating func remove(_ name: String) { own.remove(name) }
+
+        func inside(_ name: String) -> TypeNames { TypeNames([name], in: outer + [own]) }
+    }
+
     let document: OpenAPIDocument
     /// The names of the types of named schemas.
     let names: [String: String]
+    /// What the types of named schemas are, once ``components()`` has found them.
+    private(set) var kinds: [String: Declaration.Kind] = [:]
     /// What could not be read, with its place.
     private(set) var notes: [InputError] = []
     /// The named schemas that are a part of a body.
     private let sent: Set<String>
+    private let objects: FlatObjects
     /// The references that are being read in place.
     private var open: Set<String> = []
+    /// The number of schemas that the one being read is in.
+    private var depth = 0
+    /// How many schemas may still be read: those that are referred to by other names are read wherever that happens.
+    private var left: Int
+    /// Whether a schema was not read.
+    private var isCut = false
+
+    /// Deeper schemas could overflow the stack.
+    private static let maximumDepth = 100
 
     init(_ document: OpenAPIDocument) {
         self.document = document
+        objects = FlatObjects(document)
+        left = 2_000 + document.byteCount / 2
         var taken: Set<String> = []
         names = Dictionary(
             document.schemas.map { ($0.key, Name.unique(Name.type($0.key, limit: nil), &taken)) },
@@ -63,17 +92,18 @@ struct SchemaReader {
 
     /// The declarations of all named schemas.
     mutating func components() -> [Declaration] {
-        var scope = Scope(taken: Set(names.values))
+        var scope = Scope(taken: TypeNames(in: [Set(names.values)]))
         for (key, json) in document.schemas {
             guard let name = names[key] else { continue }
             scope.isBody = false
             let count = scope.declarations.count
             let type = type(of: json, as: .component(name, isSent: sent.contains(key)), in: &scope)
             if !scope.declarations[count...].contains(where: { $0.name == name }) {
-                let comment = Comment.lines(json["description"]?.string)
+                let comment = Comment(json["description"]?.string)
                 scope.declarations.append(Declaration(name: name, comment: comment, kind: .alias(type.unwrapped)))
             }
         }
+        kinds = Dictionary(scope.declarations.map { ($0.name, $0.kind) }, uniquingKeysWith: { _, last in last })
         return scope.declarations
     }
 
@@ -95,11 +125,23 @@ struct SchemaReader {
     }
 
     mutating func type(of json: JSON, as target: Target, in scope: inout Scope) -> SwiftType {
+        guard depth < Self.maximumDepth, left > 0 else {
+            noteCut(at: json)
+            return .any
+        }
+        (depth, left) = (depth + 1, left - 1)
+        defer { depth -= 1 }
         if let reference = json["$ref"]?.string { return type(of: reference, json, as: target, in: &scope) }
         let schema = OpenAPISchema(json)
         let type = plainType(of: schema, as: target, in: &scope)
+        if objects.isCut { noteCut(at: json) }
         // A JSONValue has a case for null.
         return schema.isNullable && type != .any ? type.asOptional : type
+    }
+
+    private mutating func noteCut(at json: JSON) {
+        if !isCut { note("the schemas are too many or too deep: from here on some are not read whole", at: json) }
+        isCut = true
     }
 
     private mutating func type(
@@ -135,13 +177,13 @@ struct SchemaReader {
                 // What the schema itself says beside it, such as its description, is the property's.
                 return type(of: telling[0], as: target, in: &scope)
             }
-            if let object = flattened(schema.json) { return structure(object, schema, as: target, in: &scope) }
+            if let object = objects.object(schema.json) { return structure(object, schema, as: target, in: &scope) }
             if let first = telling.first { return type(of: first, as: target, in: &scope) }
         }
         if let alternatives = schema.alternatives {
             let telling = alternatives.filter(isTelling)
             // Beside properties, alternatives often only say which of them are required.
-            if !schema.properties.isEmpty, let object = flattened(schema.json) {
+            if !schema.properties.isEmpty, let object = objects.object(schema.json) {
                 return structure(object, schema, as: target, in: &scope)
             }
             if !telling.isEmpty { return union(telling, schema, as: target, in: &scope) }
@@ -185,7 +227,7 @@ struct SchemaReader {
                 if case .nested(let name) = target { .nested(Name.singular(name)) } else { target.inner("element") }
             return .array(type(of: items, as: inner, in: &scope))
         case .object:
-            if let object = flattened(schema.json), !object.properties.isEmpty {
+            if let object = objects.object(schema.json), !object.properties.isEmpty {
                 return structure(object, schema, as: target, in: &scope)
             }
             guard let additional = schema.additional, additional.members?.isEmpty == false else {
@@ -205,7 +247,12 @@ struct SchemaReader {
         case .component(let name, _): return name
         case .nested(let hint):
             let name = Name.type(hint, isNested: true, limit: nil)
-            return Name.unique(scope.taken.contains(name) ? Name.longer(name) : name, &scope.taken)
+            let unique = Name.unique(
+                scope.taken.contains(name) ? Name.longer(name) : name,
+                isTaken: scope.taken.contains
+            )
+            scope.taken.insert(unique)
+            return unique
         }
     }
 
@@ -218,20 +265,18 @@ struct SchemaReader {
         let values = values.filter { !$0.isNull }
         var taken: Set<String> = ["rawValue"]
         var cases: [(name: String, literal: String)] = []
-        var raw = Set<String>()
+        var (raw, known): (Set<String>, Set<String>) = ([], [])
         for value in values {
             switch value.value {
             case .string(let text):
                 raw.insert("String")
-                if !cases.contains(where: { $0.literal == text.literal }) {
+                if known.insert(text.literal).inserted {
                     cases.append((Name.unique(Name.property(text, limit: nil), &taken), text.literal))
                 }
             case .integer(let number):
                 raw.insert("Int")
                 let name = number < 0 ? "minus\(number.magnitude)" : "_\(number)"
-                if !cases.contains(where: { $0.literal == "\(number)" }) {
-                    cases.append((Name.unique(name, &taken), "\(number)"))
-                }
+                if known.insert("\(number)").inserted { cases.append((Name.unique(name, &taken), "\(number)")) }
             case .bool: raw.insert("Bool")
             case .double: raw.insert("Double")
             default: raw.insert("JSONValue")
@@ -240,46 +285,9 @@ struct SchemaReader {
         guard raw.count == 1, let type = raw.first else { return raw == ["Int", "Double"] ? .named("Double") : .any }
         guard type == "String" || type == "Int" else { return .named(type) }
         let name = name(target, in: &scope)
-        let comment = Comment.lines(schema.json["description"]?.string)
+        let comment = Comment(schema.json["description"]?.string)
         scope.declarations.append(Declaration(name: name, comment: comment, kind: .values(cases, raw: type)))
         return .named(name)
-    }
-
-    /// The members of an object and of all that it consists of.
-    struct FlatObject {
-        var properties: [(key: String, schema: JSON)] = []
-        var required: Set<String> = []
-        var additional: JSON?
-
-        mutating func merge(_ other: FlatObject, isOptional: Bool) {
-            for (key, schema) in other.properties {
-                guard let index = properties.firstIndex(where: { $0.key == key }) else {
-                    properties.append((key, schema))
-                    continue
-                }
-                if schema["$ref"] != nil || !OpenAPISchema(schema).kinds.isEmpty { properties[index].schema = schema }
-            }
-            if !isOptional { required.formUnion(other.required) }
-            additional = other.additional ?? additional
-        }
-    }
-
-    /// Nil for a schema of which a part is no object.
-    private func flattened(_ json: JSON, depth: Int = 0) -> FlatObject? {
-        guard depth < 16, let json = try? document.resolve(json).json else { return nil }
-        let schema = OpenAPISchema(json)
-        guard schema.kinds.isEmpty || schema.kinds == [.object], schema.values == nil else { return nil }
-        var object = FlatObject(required: schema.required, additional: schema.additional)
-        object.properties = schema.properties.map { ($0.key, $0.value) }
-        for part in schema.parts ?? [] {
-            guard let part = flattened(part, depth: depth + 1) else { return nil }
-            object.merge(part, isOptional: false)
-        }
-        for alternative in schema.alternatives ?? [] where !OpenAPISchema(alternative).isNull {
-            guard let alternative = flattened(alternative, depth: depth + 1) else { return nil }
-            object.merge(alternative, isOptional: true)
-        }
-        return object
     }
 
     private mutating func structure(
@@ -290,7 +298,7 @@ struct SchemaReader {
     ) -> SwiftType {
         if object.properties.isEmpty { return .dictionary(.any) }
         let name = name(target, in: &scope)
-        var inner = Scope(taken: scope.taken.union([name]), isBody: scope.isBody)
+        var inner = Scope(taken: scope.taken.inside(name), isBody: scope.isBody)
         var isSent = scope.isBody
         if case .component(_, let sent) = target { isSent = sent }
         var taken: Set<String> = ["hashValue", "hash", "encode", "additionalProperties"]
@@ -307,7 +315,7 @@ struct SchemaReader {
                 key: key,
                 name: Name.unique(Name.property(key, limit: nil), &taken),
                 type: type,
-                comment: Comment.lines(json["description"]?.string, isDeprecated: json["deprecated"]?.bool == true),
+                comment: Comment(json["description"]?.string, isDeprecated: json["deprecated"]?.bool == true),
                 writesNull: isWritten && !isMissing
             )
             properties.append(property)
@@ -318,7 +326,7 @@ struct SchemaReader {
         }
         let declaration = Declaration(
             name: name,
-            comment: Comment.lines(
+            comment: Comment(
                 schema.json["description"]?.string,
                 isDeprecated: schema.json["deprecated"]?.bool == true
             ),
@@ -362,7 +370,7 @@ struct SchemaReader {
         in scope: inout Scope
     ) -> SwiftType {
         let name = name(target, in: &scope)
-        return union(types, schema, named: name, Scope(taken: scope.taken.union([name])), in: &scope)
+        return union(types, schema, named: name, Scope(taken: scope.taken.inside(name)), in: &scope)
     }
 
     private func nullable(_ type: SwiftType, _ schema: OpenAPISchema) -> SwiftType {
@@ -398,7 +406,7 @@ struct SchemaReader {
             let name = Name.unique(Name.property(caseName(type.unwrapped), limit: nil), &taken)
             return Declaration.Case(name: name, type: type.unwrapped, marks: key.flatMap { json.map($0.marks) } ?? [])
         }
-        let comment = Comment.lines(schema.json["description"]?.string)
+        let comment = Comment(schema.json["description"]?.string)
         scope.declarations.append(
             Declaration(name: name, comment: comment, kind: .union(cases, key: key?.name), nested: inner.declarations)
         )
@@ -423,43 +431,39 @@ struct SchemaReader {
         let schema = OpenAPISchema(found)
         if schema.kinds == [.string] { return schema.values == nil && schema.format.isEmpty ? -2 : -1 }
         if schema.kinds == [.number] { return -1 }
-        guard let object = flattened(found) else { return 0 }
+        guard let object = objects.object(found) else { return 0 }
         return 1_000 * object.required.count + object.properties.count
     }
 
-    /// The key that tells which of several objects a value is.
+    /// The key that tells which of several objects a value is, and its values for each of them.
     private func discriminator(_ members: [JSON], _ schema: OpenAPISchema) -> (name: String, marks: (JSON) -> [String])?
     {
         if let discriminator = schema.json["discriminator"], let name = discriminator["propertyName"]?.string {
             let mapping = discriminator["mapping"]?.members ?? []
+            let keys = Dictionary(grouping: mapping) { $0.value.string ?? "" }.mapValues { $0.map(\.key) }
             return (
                 name,
                 { json in
-                    let reference = json["$ref"]?.string
+                    guard let reference = json["$ref"]?.string else { return [] }
                     let component = document.component(reference)
-                    let marks = mapping.filter { $0.value.string == reference || $0.value.string == component }.map(
-                        \.key
-                    )
+                    let marks = Set([reference, component ?? reference]).flatMap { keys[$0] ?? [] }.sorted()
                     return marks.isEmpty ? component.map { [$0] } ?? [] : marks
                 }
             )
         }
         // Without one, a key that has one value in each, and not the same.
-        let objects = members.compactMap { json in flattened(json).map { (json, $0) } }.filter {
-            !$0.1.properties.isEmpty
-        }
-        guard objects.count > 1 else { return nil }
+        let found = members.compactMap { objects.object($0) }.filter { !$0.properties.isEmpty }
+        guard found.count > 1 else { return nil }
         func mark(_ object: FlatObject, _ key: String) -> String? {
-            guard object.required.contains(key),
-                let json = object.properties.first(where: { $0.key == key })?.schema,
+            guard object.required.contains(key), let json = object.schema(of: key),
                 let values = (try? document.resolve(json).json).flatMap({ OpenAPISchema($0).values }), values.count == 1
             else { return nil }
             return values[0].string
         }
-        for (key, _) in objects[0].1.properties {
-            let marks = objects.compactMap { mark($0.1, key) }
-            guard marks.count == objects.count, Set(marks).count == marks.count else { continue }
-            return (key, { json in flattened(json).flatMap { mark($0, key) }.map { [$0] } ?? [] })
+        for (key, _) in found[0].properties {
+            let marks = found.compactMap { mark($0, key) }
+            guard marks.count == found.count, Set(marks).count == marks.count else { continue }
+            return (key, { json in objects.object(json).flatMap { mark($0, key) }.map { [$0] } ?? [] })
         }
         return nil
     }

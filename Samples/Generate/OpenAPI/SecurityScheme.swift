@@ -9,7 +9,7 @@ struct SecurityScheme {
 
     let name: String
     let kind: Kind
-    let comment: [String]
+    let comment: Comment
 
     /// The header field that it sets.
     var field: String? {
@@ -38,7 +38,7 @@ struct SecurityScheme {
                 }
             return kind.map { kind in
                 let name = Name.unique(Name.property(name, limit: nil), &taken)
-                return SecurityScheme(name: name, kind: kind, comment: Comment.lines(json["description"]?.string))
+                return SecurityScheme(name: name, kind: kind, comment: Comment(json["description"]?.string))
             }
         }
     }

@@ -53,7 +53,7 @@ struct Declaration {
         let key: String
         let name: String
         var type: SwiftType
-        let comment: [String]
+        let comment: Comment
         /// Whether nil is written as null: the property is required.
         var writesNull = false
         /// Whether the value is kept apart, as its type holds this one.
@@ -79,7 +79,7 @@ struct Declaration {
     }
 
     let name: String
-    let comment: [String]
+    let comment: Comment
     var kind: Kind
     var nested: [Declaration] = []
     /// Whether a value may be in itself.
@@ -106,45 +106,73 @@ extension [Declaration] {
     ///
     /// - Returns: the names of these aliases.
     mutating func breakCircles() -> [String] {
-        var broken: [String] = []
-        for index in indices {
-            guard case .alias(let type) = self[index].kind, aliases(type, reach: self[index].name, depth: 0) else {
-                continue
-            }
-            self[index].kind = .alias(.any)
-            broken.append(self[index].name)
-        }
+        let broken = circularAliases()
+        for index in broken { self[index].kind = .alias(.any) }
         let circles = circles()
         for index in indices {
             if let circle = circles[self[index].name] { self[index].keepApart(circle) }
         }
-        return broken
+        return broken.map { self[$0].name }
     }
 
-    private func aliases(_ type: SwiftType, reach name: String, depth: Int) -> Bool {
-        if type.innerName == name { return true }
-        guard depth < 32, let next = first(where: { $0.name == type.innerName }), case .alias(let type) = next.kind
-        else {
-            return false
+    /// The first of the aliases of each circle.
+    private func circularAliases() -> [Int] {
+        let places = Dictionary(indices.map { (self[$0].name, $0) }, uniquingKeysWith: { first, _ in first })
+        var (known, broken): (Set<Int>, [Int]) = ([], [])
+        for start in indices {
+            var (path, next): ([Int], Int?) = ([], start)
+            while let index = next, case .alias(let type) = self[index].kind, known.insert(index).inserted {
+                path.append(index)
+                next = places[type.innerName]
+            }
+            if let next, let begin = path.firstIndex(of: next), let first = path[begin...].min() {
+                broken.append(first)
+            }
         }
-        return aliases(type, reach: name, depth: depth + 1)
+        return broken.sorted()
     }
 
     /// For each type that holds itself, the types that hold it and that it holds.
     private func circles() -> [String: Set<String>] {
-        let edges = Dictionary(uniqueKeysWithValues: map { ($0.name, Set($0.held.compactMap(\.heldName))) })
-        func reachable(from name: String) -> Set<String> {
-            var (seen, next): (Set<String>, [String]) = ([], [name])
-            while let name = next.popLast() {
-                for other in edges[name] ?? [] where seen.insert(other).inserted { next.append(other) }
+        let edges = Dictionary(
+            map { ($0.name, Set($0.held.compactMap(\.heldName))) },
+            uniquingKeysWith: { $0.union($1) }
+        )
+        // The strongly connected components, by Tarjan's algorithm without recursion.
+        var (numbers, lows, stack, open): ([String: Int], [String: Int], [String], Set<String>) = ([:], [:], [], [])
+        var circles: [String: Set<String>] = [:]
+        for root in map(\.name) where numbers[root] == nil {
+            var path: [(name: String, rest: [String])] = []
+            func enter(_ name: String) {
+                (numbers[name], lows[name]) = (numbers.count, numbers.count)
+                stack.append(name)
+                open.insert(name)
+                path.append((name, edges[name]?.sorted() ?? []))
             }
-            return seen
+            enter(root)
+            while let name = path.last?.name {
+                if let next = path[path.count - 1].rest.popLast() {
+                    guard edges[next] != nil else { continue }
+                    if let number = numbers[next] {
+                        if open.contains(next) { lows[name] = Swift.min(lows[name] ?? number, number) }
+                    } else {
+                        enter(next)
+                    }
+                    continue
+                }
+                path.removeLast()
+                if let outer = path.last?.name, let low = lows[name] {
+                    lows[outer] = Swift.min(lows[outer] ?? low, low)
+                }
+                guard lows[name] == numbers[name], let begin = stack.lastIndex(of: name) else { continue }
+                let circle = Set(stack[begin...])
+                stack.removeSubrange(begin...)
+                open.subtract(circle)
+                guard circle.count > 1 || edges[name]?.contains(name) == true else { continue }
+                for name in circle { circles[name] = circle }
+            }
         }
-        let reached = edges.keys.reduce(into: [String: Set<String>]()) { $0[$1] = reachable(from: $1) }
-        return reached.reduce(into: [:]) { circles, entry in
-            guard entry.value.contains(entry.key) else { return }
-            circles[entry.key] = entry.value.filter { reached[$0]?.contains(entry.key) == true }
-        }
+        return circles
     }
 }
 

@@ -12,8 +12,9 @@ extension MockServer {
     /// ```
     ///
     /// The answer has the lowest status of a success that the document has, and the first example there; without one a
-    /// value is made that fits the schema, always the same. A request asks for another with `Prefer: code=404` or
-    /// `Prefer: example=empty` (RFC 7240), and a ``route(_:_:_:)`` that is set later replaces both for its path.
+    /// value is made that fits the schema, always the same; the answer is 500 if each value would be too large or without
+    /// end. A request asks for another with `Prefer: code=404` or `Prefer: example=empty` (RFC 7240), and a
+    /// ``route(_:_:_:)`` that is set later replaces both for its path.
     ///
     /// A request that breaks the document is told so, by an answer whose body is `{"error": …}`, the
     /// `NetworkError.serverMessage`: 404 for a path, 405 for a method and 415 for a type of a body that it does not
@@ -156,6 +157,10 @@ struct OpenAPIRoutes: Sendable {
         guard let media, (200...999).contains(status) else { return .status(min(max(status, 200), 999)) }
         let maker = ExampleMaker(document: document)
         let value = maker.example(of: media, named: wishes["example"])
+        if value == nil, media.schema != nil {
+            let reason = "the document has no example for \(chosen.status), and none of bounded size can be made"
+            return .error("\(operation.method) \(operation.path): \(reason)", status: 500)
+        }
         let type = media.type.contains("*") ? "application/json" : media.type
         let headers = HTTPHeaders(["Content-Type": type])
         // An example of another type is its text.
@@ -166,27 +171,12 @@ struct OpenAPIRoutes: Sendable {
 
 /// A path with the names of parameters in braces.
 struct PathTemplate: Sendable {
-    private enum Part: Sendable {
-        case literal(String)
-        case parameter(String)
-    }
-
-    private let segments: [[Part]]
+    private let segments: [[TemplatePart]]
     /// The number of characters that are no parameter.
     let literalCount: Int
 
     init(_ path: String) {
-        segments = path.split(separator: "/", omittingEmptySubsequences: false).map { segment in
-            var parts: [Part] = []
-            var rest = segment
-            while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
-                if open > rest.startIndex { parts.append(.literal(String(rest[..<open]))) }
-                parts.append(.parameter(String(rest[rest.index(after: open)..<close])))
-                rest = rest[rest.index(after: close)...]
-            }
-            if !rest.isEmpty { parts.append(.literal(String(rest))) }
-            return parts
-        }
+        segments = path.split(separator: "/", omittingEmptySubsequences: false).map(TemplatePart.parts)
         literalCount = segments.joined().reduce(0) { count, part in
             if case .literal(let text) = part { count + text.utf8.count } else { count }
         }

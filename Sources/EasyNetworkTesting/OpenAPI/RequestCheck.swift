@@ -82,6 +82,8 @@ struct RequestCheck {
             let isWhole = parameter.location == .query && parameter.explodes
             let elements =
                 isWhole ? [text] : text.split(separator: separator, omittingEmptySubsequences: false).map(String.init)
+            // No style writes an array in an array.
+            if kinds(items) == [.array] { return nil }
             return elements.lazy.compactMap { self.mismatch($0, items, parameter) }.first
         }
         if kinds(found) == [.object] { return nil }

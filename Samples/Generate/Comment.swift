@@ -1,0 +1,38 @@
+import Foundation
+
+/// A comment made of texts of a document. No other code writes comments, so a text cannot end its own.
+struct Comment {
+    /// Lines without `//`, control characters and marks that turn the direction of a text.
+    private(set) var lines: [String] = []
+
+    /// - Parameter texts: paragraphs.
+    init(_ texts: String?..., isDeprecated: Bool = false) {
+        for case let text? in texts { append(text) }
+        if isDeprecated { append("Deprecated.") }
+    }
+
+    /// Appends a paragraph, unless the comment has it.
+    mutating func append(_ text: String) {
+        let all = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(Self.line)
+        let begin = all.drop(while: \.isEmpty)
+        let whole = begin.lastIndex { !$0.isEmpty }.map { Array(begin[...$0]) } ?? []
+        let paragraph = whole.indices.filter { !whole[$0].isEmpty || !whole[$0 - 1].isEmpty }.map { whole[$0] }
+        if paragraph.isEmpty || paragraphs.contains(paragraph) { return }
+        paragraphs.append(paragraph)
+        lines += (lines.isEmpty ? [] : [""]) + paragraph
+    }
+
+    /// - Parameter mark: what begins a line, `///` for documentation.
+    func source(_ mark: String = "///") -> [String] { lines.map { $0.isEmpty ? mark : "\(mark) \($0)" } }
+
+    private var paragraphs: [[String]] = []
+
+    private static func line(_ text: Substring) -> String {
+        let scalars = text.unicodeScalars.filter { !$0.properties.isBidiControl }.map {
+            [.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory) ? " " : $0
+        }
+        var line = String(String.UnicodeScalarView(scalars))
+        while line.last?.isWhitespace == true { line.removeLast() }
+        return line
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+
+/// A pattern of a schema. Those of JavaScript and of Foundation are nearly the same.
+struct Pattern {
+    private let expression: NSRegularExpression
+
+    /// In units of Foundation's own, some ten thousand steps each: a pattern like `^(a+)+$` needs more steps than there
+    /// is time for.
+    private static let maximumSteps = 20
+    private static let maximumLength = 10_000
+
+    /// Nil for a pattern that Foundation does not read.
+    init?(_ text: String) {
+        guard text.utf8.count <= Self.maximumLength, let expression = try? NSRegularExpression(pattern: text) else {
+            return nil
+        }
+        self.expression = expression
+    }
+
+    /// Whether the pattern is somewhere in the text, nil if that takes too long to find out; and what it took.
+    func matches(_ text: String) -> (result: Bool?, steps: Int) {
+        var (steps, result): (Int, Bool?) = (0, false)
+        let range = NSRange(location: 0, length: text.utf16.count)
+        expression.enumerateMatches(in: text, options: .reportProgress, range: range) { match, _, stop in
+            steps += 1
+            if match != nil { result = true } else if steps > Self.maximumSteps { result = nil }
+            stop.pointee = ObjCBool(result != false)
+        }
+        return (result, steps)
+    }
+}
+
+/// Makes a text of a simple pattern: of characters, sets, groups and counts.
+struct PatternText {
+    private var rest: Substring.UnicodeScalarView
+    private var isReadable = true
+
+    private static let (maximumDepth, maximumLength) = (20, 1_000)
+
+    /// Nil for a pattern that is not simple.
+    static func text(of pattern: String) -> String? {
+        var reader = PatternText(rest: Substring(pattern).unicodeScalars)
+        let text = reader.alternatives(depth: 0)
+        return reader.isReadable && reader.rest.isEmpty ? text : nil
+    }
+
+    /// The text of the first alternative.
+    private mutating func alternatives(depth: Int) -> String {
+        let text = sequence(depth: depth)
+        while take("|") { _ = sequence(depth: depth) }
+        return text
+    }
+
+    private mutating func sequence(depth: Int) -> String {
+        var result = ""
+        while isReadable, let next = rest.first, next != "|", next != ")" {
+            rest.removeFirst()
+            let text = atom(next, depth: depth)
+            let count = count()
+            guard depth < Self.maximumDepth, result.utf8.count + text.utf8.count * count <= Self.maximumLength else {
+                isReadable = false
+                break
+            }
+            result += String(repeating: text, count: count)
+        }
+        return result
+    }
+
+    private mutating func atom(_ scalar: Unicode.Scalar, depth: Int) -> String {
+        switch scalar {
+        case "^", "$": return ""
+        case ".": return "a"
+        case "\\": return escape()
+        case "[": return set()
+        case "(":
+            if take("?"), !take(":") { isReadable = false }
+            let text = alternatives(depth: depth + 1)
+            if !take(")") { isReadable = false }
+            return text
+        case "*", "+", "?", "{":
+            isReadable = false
+            return ""
+        default: return String(scalar)
+        }
+    }
+
+    private mutating func escape() -> String {
+        guard let scalar = rest.popFirst() else {
+            isReadable = false
+            return ""
+        }
+        switch scalar {
+        case "d": return "1"
+        case "w", "D", "S": return "a"
+        case "s": return " "
+        case "b": return ""
+        case "W": return "-"
+        case "a"..."z", "A"..."Z", "0"..."9":
+            isReadable = false
+            return ""
+        default: return String(scalar)
+        }
+    }
+
+    /// The first character of a set; some other for what must not be in it.
+    private mutating func set() -> String {
+        let isNegative = take("^")
+        var first: String?
+        while let scalar = rest.popFirst(), scalar != "]" {
+            let text = scalar == "\\" ? escape() : String(scalar)
+            if first == nil { first = text }
+        }
+        return isNegative ? "a" : first ?? ""
+    }
+
+    /// The least count of what is before.
+    private mutating func count() -> Int {
+        defer { _ = take("?") }
+        if take("*") || take("?") { return 0 }
+        if take("+") || rest.first != "{" { return 1 }
+        let text = String(rest.dropFirst().prefix { $0 != "}" })
+        rest = rest.dropFirst(text.unicodeScalars.count + 2)
+        guard let count = Int(text.prefix { $0 != "," }), (0...Self.maximumLength).contains(count) else {
+            isReadable = false
+            return 0
+        }
+        return count
+    }
+
+    private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+        guard rest.first == scalar else { return false }
+        rest.removeFirst()
+        return true
+    }
+}
