@@ -96,9 +96,10 @@ enum Name {
 
     private static let keywords = set(
         """
-        as associatedtype await break case catch class continue default defer deinit do else enum extension fallthrough false
-        fileprivate for func guard if import in inout internal is let nil operator private precedencegroup protocol public
-        repeat rethrows return static struct subscript super switch throw throws true try typealias var where while
+        any as associatedtype await borrow break case catch class consume continue copy default defer deinit discard do each
+        else enum extension fallthrough false fileprivate for func guard if import in inout internal is let nil operator
+        private precedencegroup protocol public repeat rethrows return some static struct subscript super switch then throw
+        throws true try typealias unsafe var where while yield
         """
     )
 
@@ -106,9 +107,9 @@ enum Name {
     private static let usedTypes = set(
         """
         APIRequest Answer Any AnyKey Array ArrayResponseMapper Bool Box Codable CodingKey CodingKeys Credential Data Date Decimal
-        Decodable Decoder Dictionary Double Encodable Encoder Error Failure FormFile HTTPCredential Hashable HostSettings
-        Int Item JSONDecoder JSONEncoder JSONObject JSONSerialization JSONValue MultipartForm NetworkError NetworkResponse
-        NetworkService Optional ParsedItem Payload Protocol QueryEncoder RawRepresentable RequestBody RequestOptions
+        DeclaredBody Decodable Decoder Dictionary Double Encodable Encoder Error Failure FormFile HTTPCredential Hashable Headers
+        HostSettings Int Item JSONDecoder JSONEncoder JSONObject JSONSerialization JSONValue MultipartForm NetworkError NetworkResponse
+        NetworkService Optional Params ParsedItem Payload Protocol QueryEncoder RawRepresentable RequestBody RequestOptions
         ResponseMapper ResponseMapperProtocol Self Sendable Server String Type URL UUID Void
         """
     )
@@ -116,7 +117,7 @@ enum Name {
     /// The properties of a request, which its parameters cannot be called.
     static let requestProperties = set(
         """
-        api body headers method options params payload query validateParameters
+        api body cookies headers method options params payload query validateParameters
         """
     )
 

@@ -116,6 +116,30 @@ struct OpenAPITests {
         #expect(text.contains("\\(segment: `class`)"))
     }
 
+    // That it compiles is checked by .ci/generate.
+    @Test("TOL-2: no name hides a local, a member of the protocol or another name, and no key is written twice")
+    func clashes() throws {
+        let text = try String(contentsOf: folder.appendingPathComponent("OpenAPI/hostile.json"), encoding: .utf8)
+        let output = try output(text)
+        let lines = output.files.flatMap { SwiftText($0.text).lines }
+        for line in [
+            "typealias Item = Answer", "struct AnswerItem: RawRepresentable, Codable, Hashable, Sendable {",
+            "struct Status200: Codable, Hashable, Sendable {", "enum Answer: Hashable, Sendable {",
+            "case ok(Status200)",
+            "var params2: ParamsItemValue", "var headers2: HeadersItemValue? = nil",
+            "struct HeadersItem: Codable, Hashable, Sendable {",
+            "var declaredBody: DeclaredBodyItemValue? = nil", "var cookies2: String? = nil", "var form: FormFile",
+            "self.form.append(to: &form, name: \"\")", "for part in self.part { part.append(to: &form, name: \"\") }",
+            "var `unsafe`: String? = nil", "var childBox: String?", "private var childBox3: Box<Node>?",
+            "self.childBox3 = child.map(Box.boxed)",
+        ] { #expect(lines.contains(line), "\(line)") }
+        let messages = output.notes.map(\.message)
+        let cookie = "POST /locals/{container}: the parameter \"Cookie\" is the field of the cookies, and is left out"
+        #expect(messages == [cookie])
+        let all = output.files.map(\.text).joined()
+        #expect(all.components(separatedBy: "\"a\": a").count == 2)
+    }
+
     @Test("TOL-2: what one schema says in several ways is one type")
     func types() throws {
         func type(_ schema: String) throws -> String? {

@@ -201,13 +201,13 @@ struct OpenAPIWriter {
         for property in properties {
             let name = Name.declared(property.name)
             stored += property.comment.source()
-            if property.isBoxed {
-                let get = "\(box(property))\(property.type.isOptional ? "?" : "").value"
+            if let box = property.box {
+                let get = "\(box)\(property.type.isOptional ? "?" : "").value"
                 let set = property.type.isOptional ? "newValue.map(Box.boxed)" : ".boxed(newValue)"
                 stored.append("\(access)var \(name): \(property.type.text) {")
-                stored += ["    get { \(get) }", "    set { \(box(property)) = \(set) }", "}"]
+                stored += ["    get { \(get) }", "    set { \(box) = \(set) }", "}"]
                 let type = "Box<\(property.type.unwrapped.text)>" + (property.type.isOptional ? "?" : "")
-                stored.append("private var \(box(property)): \(type)")
+                stored.append("private var \(box): \(type)")
             } else {
                 stored.append("\(access)var \(name): \(property.type.text)")
             }
@@ -217,14 +217,14 @@ struct OpenAPIWriter {
             stored.append("\(access)var additionalProperties: [String: \(additional.text)] = [:]")
         }
         var sections = [stored]
-        let isBoxed = properties.contains(where: \.isBoxed)
+        let isBoxed = properties.contains { $0.box != nil }
         if isPublic || isBoxed || additional != nil { sections.append(initializer(properties, additional)) }
         sections += declaration.nested.map(text)
-        let hasOtherKeys = properties.contains { $0.key != $0.name || $0.isBoxed }
+        let hasOtherKeys = properties.contains { $0.key != $0.name || $0.box != nil }
         let isCustom = additional != nil || properties.contains(where: \.writesNull)
         if hasOtherKeys || isCustom {
             let cases = properties.map { property in
-                let name = property.isBoxed ? box(property) : property.name
+                let name = property.box ?? property.name
                 return "case \(Name.declared(name))" + (property.key == name ? "" : " = \(property.key.literal)")
             }
             sections.append(Lines.block("private enum CodingKeys: String, CodingKey {", [cases]))
@@ -234,16 +234,14 @@ struct OpenAPIWriter {
         return Lines.block("\(access)struct \(declaration.name): Codable, Hashable, Sendable {", sections)
     }
 
-    private func box(_ property: Declaration.Property) -> String { property.name + "Box" }
-
     private func initializer(_ properties: [Declaration.Property], _ additional: SwiftType?) -> [String] {
         var parameters = properties.map { property in
             "\(Name.declared(property.name)): \(property.type.text)" + (property.type.isOptional ? " = nil" : "")
         }
         var lines = properties.map { property in
             let name = Name.declared(property.name)
-            if !property.isBoxed { return "self.\(property.name) = \(name)" }
-            return "\(box(property)) = " + (property.type.isOptional ? "\(name).map(Box.boxed)" : ".boxed(\(name))")
+            guard let box = property.box else { return "self.\(property.name) = \(name)" }
+            return "self.\(box) = " + (property.type.isOptional ? "\(name).map(Box.boxed)" : ".boxed(\(name))")
         }
         if let additional {
             parameters.append("additionalProperties: [String: \(additional.text)] = [:]")
@@ -255,9 +253,9 @@ struct OpenAPIWriter {
     private func decoding(_ properties: [Declaration.Property], _ additional: SwiftType?) -> [String] {
         var lines = properties.isEmpty ? [] : ["let container = try decoder.container(keyedBy: CodingKeys.self)"]
         lines += properties.map { property in
-            let name = property.isBoxed ? box(property) : property.name
+            let name = property.box ?? property.name
             let held = property.type.isOptional ? unwrappedOnce(property.type) : property.type
-            let type = property.isBoxed ? "Box<\(held.text)>" : held.text
+            let type = property.box != nil ? "Box<\(held.text)>" : held.text
             let method = property.type.isOptional ? "decodeIfPresent" : "decode"
             return "self.\(name) = try container.\(method)(\(type).self, forKey: .\(name))"
         }
@@ -278,7 +276,7 @@ struct OpenAPIWriter {
     private func encoding(_ properties: [Declaration.Property], _ additional: SwiftType?) -> [String] {
         var lines = properties.isEmpty ? [] : ["var container = encoder.container(keyedBy: CodingKeys.self)"]
         lines += properties.map { property in
-            let name = property.isBoxed ? box(property) : property.name
+            let name = property.box ?? property.name
             let method = property.type.isOptional && !property.writesNull ? "encodeIfPresent" : "encode"
             return "try container.\(method)(self.\(name), forKey: .\(name))"
         }

@@ -37,7 +37,7 @@ extension RequestReader {
                         initial: media.type.literal
                     )
                 )
-                fields.append(("Content-Type", name, false))
+                fields.append(("Content-Type", "self.\(name)", false))
             } else if media.type != "application/json", media.type != "*/*" {
                 fields.append(("Content-Type", media.type.literal, false))
             }
@@ -120,8 +120,7 @@ extension RequestReader {
                 }
             }
             let isRequired = schema.required.contains(key) && !isOptional
-            let declared = Name.declared(name)
-            lines.append(isRequired ? write(declared) : "if let \(declared) { \(write(declared)) }")
+            lines.append(isRequired ? write("self.\(name)") : "if let value = self.\(name) { \(write("value")) }")
             request.properties.append(
                 RequestDeclaration.Property(
                     name: name,

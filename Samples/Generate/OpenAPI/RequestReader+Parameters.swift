@@ -31,6 +31,11 @@ extension RequestReader {
             if parameter.isRequired { throw InputError(message: message, offset: parameter.json.offset) }
             schemas.note("\(operation.method) \(operation.path): \(message), and is left out", at: parameter.json)
         }
+        let isCookie = parameter.location == .header && parameter.name.lowercased() == "cookie"
+        if isCookie, operation.parameters.contains(where: { $0.location == .cookie }) {
+            try refuse("is the field of the cookies")
+            return nil
+        }
         let schema = parameter.schema ?? JSON(.object([]), offset: parameter.json.offset)
         var type = schemas.type(of: schema, as: .nested(parameter.name), in: &scope).unwrapped
         if parameter.hasContent || type == .any { type = .named("String") }
@@ -163,7 +168,8 @@ extension RequestReader {
 
     /// The text of a parameter, an optional of one if that may be nil.
     private func optionalText(_ parameter: Parameter) -> String {
-        let name = Name.declared(parameter.name)
+        // A local or a word of the language may have the same name.
+        let name = "self.\(parameter.name)"
         let isOptional = parameter.type.isOptional && parameter.asText("$0") != "$0"
         return isOptional ? "\(name).map { \(parameter.asText("$0")) }" : parameter.asText(name)
     }
@@ -173,6 +179,8 @@ extension RequestReader {
         of operation: OpenAPIOperation,
         to request: inout RequestDeclaration
     ) {
+        var keys: Set<String> = []
+        let parameters = parameters.filter { keys.insert(key($0, parameters)).inserted }
         if parameters.isEmpty { return }
         if parameters.allSatisfy(\.isPlain) {
             let items = parameters.map { parameter -> String in
@@ -241,6 +249,9 @@ extension RequestReader {
         to request: inout RequestDeclaration
     ) {
         if fields.isEmpty { return }
+        // The last of one name counts: a dictionary has it once.
+        var names: Set<String> = []
+        let fields = fields.reversed().filter { names.insert($0.name.lowercased()).inserted }.reversed()
         let items = fields.map { "\($0.name.literal): \($0.value)" }
         let list = "[\(items.joined(separator: ", "))]"
         guard fields.contains(where: \.isOptional) else {

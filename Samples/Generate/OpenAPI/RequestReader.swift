@@ -54,7 +54,7 @@ struct RequestReader {
             comment: Comment(operation.json["summary"]?.string, operation.json["description"]?.string),
             isDeprecated: isDeprecated
         )
-        var scope = SchemaReader.Scope(taken: .init([name, "Failure", "Payload", "Item"], in: [taken]))
+        var scope = SchemaReader.Scope(taken: .init([name, "Answer", "Failure", "Payload", "Item"], in: [taken]))
         var names = Name.requestProperties
         var parameters: [Parameter] = []
         for parameter in operation.parameters {
@@ -95,7 +95,7 @@ struct RequestReader {
     ) {
         var types: Set<String> = []
         let successes = responses.filter { $0.status.hasPrefix("2") }
-        let isAmongOthers = successes.count { $0.content.json != nil } > 1
+        let isAmongOthers = successes.count { !$0.content.media.isEmpty } > 1
         let hasSuccess = responses.contains { $0.status.hasPrefix("2") }
         let hasRedirect = responses.contains { $0.status.hasPrefix("3") }
         for (status, content) in responses.sorted(by: { $0.status < $1.status }) {
@@ -140,8 +140,9 @@ struct RequestReader {
         if name == "Item", found.isNullable || found.alternatives?.contains(where: isNull) == true { name = "Answer" }
         if found.kinds == [.array] { name = "Element" }
         if found.kinds == [.object], found.properties.isEmpty, found.parts == nil { name = "Value" }
-        if name == "Item" { scope.taken.remove("Item") }
-        defer { scope.taken.insert("Item") }
+        let isOwn = ["Answer", "Item"].contains(name)
+        if isOwn { scope.taken.remove(name) }
+        defer { if isOwn { scope.taken.insert(name) } }
         return schemas.type(of: schema, as: .nested(name), in: &scope)
     }
 

@@ -56,8 +56,8 @@ struct Declaration {
         let comment: Comment
         /// Whether nil is written as null: the property is required.
         var writesNull = false
-        /// Whether the value is kept apart, as its type holds this one.
-        var isBoxed = false
+        /// The name of the property that keeps the value apart, as its type holds this one.
+        var box: String?
     }
 
     /// A case with a value.
@@ -181,7 +181,10 @@ extension Declaration {
         func isHeld(_ type: SwiftType) -> Bool { type.heldName.map(circle.contains) ?? false }
         switch kind {
         case .structure(var properties, let additional):
-            for index in properties.indices where isHeld(properties[index].type) { properties[index].isBoxed = true }
+            var taken = Set(properties.map(\.name)).union(["additionalProperties"])
+            for index in properties.indices where isHeld(properties[index].type) {
+                properties[index].box = Name.unique(properties[index].name + "Box", &taken)
+            }
             kind = .structure(properties, additional: additional)
         case .union(let cases, _): isIndirect = cases.contains { isHeld($0.type) }
         case .values, .alias: break

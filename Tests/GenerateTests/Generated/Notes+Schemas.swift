@@ -11,16 +11,16 @@ nonisolated extension Notes {
         public var position: Position
         public var owner: Person?
         public var level: Level?
-        public var any: JSONValue?
+        public var `any`: JSONValue?
         public var shape: Shape?
 
-        public init(kind: Kind, text: String? = nil, position: Position, owner: Person? = nil, level: Level? = nil, any: JSONValue? = nil, shape: Shape? = nil) {
+        public init(kind: Kind, text: String? = nil, position: Position, owner: Person? = nil, level: Level? = nil, `any`: JSONValue? = nil, shape: Shape? = nil) {
             self.kind = kind
             self.text = text
             self.position = position
             self.owner = owner
             self.level = level
-            self.any = any
+            self.any = `any`
             self.shape = shape
         }
 

@@ -85,7 +85,7 @@ nonisolated extension Shop {
             self.id = id
             self.state = state
             self.payment = payment
-            parentBox = parent.map(Box.boxed)
+            self.parentBox = parent.map(Box.boxed)
             self.notes = notes
             self.thing = thing
             self.additionalProperties = additionalProperties
@@ -214,9 +214,9 @@ nonisolated extension Shop {
         private var holdsBox: Box<Holder>?
 
         init(above: Shelf? = nil, inside: [Shelf]? = nil, holds: Holder? = nil) {
-            aboveBox = above.map(Box.boxed)
+            self.aboveBox = above.map(Box.boxed)
             self.inside = inside
-            holdsBox = holds.map(Box.boxed)
+            self.holdsBox = holds.map(Box.boxed)
         }
 
         private enum CodingKeys: String, CodingKey {

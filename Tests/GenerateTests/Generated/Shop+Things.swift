@@ -31,18 +31,18 @@ nonisolated extension Shop {
                 "page": page as Any,
                 "size": size,
                 "tags": tags as Any,
-                "ids": ids.map { $0.map { $0.description }.joined(separator: ",") } as Any,
+                "ids": self.ids.map { $0.map { $0.description }.joined(separator: ",") } as Any,
                 "order": order as Any,
                 "since": since as Any,
             ]
         }
         private var cookies: String? {
-            let pairs: [String?] = [session.map { "session=\(segment: $0)" }]
+            let pairs: [String?] = [self.session.map { "session=\(segment: $0)" }]
             let text = pairs.compactMap { $0 }.joined(separator: "; ")
             return text.isEmpty ? nil : text
         }
         var headers: [String: String]? {
-            let fields: [String: String?] = ["X-Client": xClient, "Cookie": cookies]
+            let fields: [String: String?] = ["X-Client": self.xClient, "Cookie": cookies]
             return fields.compactMapValues { $0 }
         }
         var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .repeated, nulls: nil)) }
@@ -87,7 +87,7 @@ nonisolated extension Shop {
         var method: NetworkService.Method { .post }
         var body: RequestBody? { .json(payload) }
         var headers: [String: String]? {
-            let fields: [String: String?] = ["X-Client": xClient]
+            let fields: [String: String?] = ["X-Client": self.xClient]
             return fields.compactMapValues { $0 }
         }
 
@@ -216,11 +216,11 @@ nonisolated extension Shop {
         var method: NetworkService.Method { .post }
         var body: RequestBody? {
             var form = MultipartForm()
-            list.append(to: &form, name: "list")
-            if let photos { for part in photos { part.append(to: &form, name: "photos") } }
-            if let title { form.append(title, name: "title") }
-            if let count { form.append(count.description, name: "count") }
-            if let options2 { FormFile.append(options2, to: &form, name: "options") }
+            self.list.append(to: &form, name: "list")
+            if let value = self.photos { for part in value { part.append(to: &form, name: "photos") } }
+            if let value = self.title { form.append(value, name: "title") }
+            if let value = self.count { form.append(value.description, name: "count") }
+            if let value = self.options2 { FormFile.append(value, to: &form, name: "options") }
             return .multipart(form)
         }
         var headers: [String: String]? { ["Accept": "text/plain"] }
