@@ -109,7 +109,7 @@ enum Name {
         APIRequest Answer Any AnyKey Array ArrayResponseMapper Bool Box Codable CodingKey CodingKeys Credential Data Date Decimal
         DeclaredBody Decodable Decoder Dictionary Double Encodable Encoder Error Failure FormFile HTTPCredential Hashable Headers
         HostSettings Int Item JSONDecoder JSONEncoder JSONObject JSONSerialization JSONValue MultipartForm NetworkError NetworkResponse
-        NetworkService Optional Params ParsedItem Payload Protocol QueryEncoder RawRepresentable RequestBody RequestOptions
+        NetworkService Optional ParameterText Params ParsedItem Payload Protocol QueryEncoder RawRepresentable RequestBody RequestOptions
         ResponseMapper ResponseMapperProtocol Self Sendable Server String Type URL UUID Void
         """
     )

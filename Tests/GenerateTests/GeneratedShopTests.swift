@@ -56,6 +56,27 @@ struct GeneratedShopTests {
         #expect(server.requests.last?.headers["Authorization"] == nil)
     }
 
+    @Test(
+        "TOL-2: lists in a path have the commas, dots and names of their style; an empty one, or cookie, adds no mark"
+    )
+    func lists() async throws {
+        var lists = Shop.GetLists(
+            plain: ["a,b", "c"],
+            label: ["d", "e"],
+            matrix: [1, 2],
+            labels: ["f", "/"],
+            numbers: [3, 4],
+            mark: ""
+        )
+        _ = try await item(of: lists)
+        let sent = try #require(server.requests.last)
+        #expect(sent.path == "/v1/lists/a%2Cb,c/.d,e/;matrix=1;matrix=2/.f.%2F/;numbers=3,4")
+        #expect(sent.headers["Cookie"] == "mark=")
+        lists.plain = []
+        let error = await #expect(throws: NetworkError.self) { try await item(of: lists) }
+        #expect(error?.code == .invalidRequest && server.requests.count == 1)
+    }
+
     @Test("TOL-2: examples are decoded, encoded and decoded again, and are equal")
     func examples() async throws {
         let things = try await item(of: Shop.ListThings())
@@ -111,9 +132,12 @@ struct GeneratedShopTests {
         #expect(sent() == "address%5Bcity%5D=Rome&address%5Bzip+code%5D=00&thing=1")
         let list = Shop.FormFile.data(Data("x".utf8), filename: "a.txt")
         let text = try await item(
-            of: Shop.ImportThings(list: list, photos: [list], count: 2, options2: .init(replace: true))
+            of: Shop.ImportThings(list: list, photos: [list], title: "T", count: 2, options2: .init(replace: true))
         )
         #expect(text == "2 things")
+        for type in ["text/markdown", "application/vnd.shop+json"] {
+            #expect(sent().contains("Content-Type: \(type)\r\n"))
+        }
         for part in [#"name="list"; filename="a.txt""#, #"name="photos""#, #"name="count""#, #"{"replace":true}"#] {
             #expect(sent().contains(part), "\(part)")
         }

@@ -53,13 +53,12 @@ struct HostileTextTests {
     private static let injection = "static let pwned = 1"
 
     static let texts = [
-        "\n    \(injection)\n    ///", "\r    \(injection)\r///", "\r\n\(injection)", "\u{B}\(injection)",
-        "\u{C}\(injection)",
-        "\u{85}\(injection)", "\u{2028}\(injection)", "\u{2029}\(injection)", "\u{0}\(injection)",
-        "\u{1B}[2K\(injection)",
-        "\"\n\(injection)", "\\", "\\\"; \(injection) //", "\\(\(injection))", "\"\"\"\n\(injection)\n\"\"\"",
-        "*/ \(injection) /*", "\"# \(injection) #\"", "`; \(injection) `", "}\n\(injection)\n{", "${\(injection)}",
-        "\u{202E}\(injection)\u{2066}", "<#\(injection)#>", "\u{7F}\u{9F}\(injection)", "\u{200B}\(injection)",
+        "\n    \(injection)\n    ///", "\r    \(injection)\r\n\(injection)\u{B}\(injection)\u{C}\(injection)",
+        "\u{85}\(injection)\u{2028}\(injection)\u{2029}\(injection)",
+        "\u{0}\(injection)\u{1B}[2K\(injection)\u{7F}\u{9F}\(injection)", "\"\n\(injection)", "\\",
+        "\\\"; \(injection) //", "\\(\(injection))", "\"\"\"\n\(injection)\n\"\"\"",
+        "*/ \(injection) /* \"# \(injection) #\"", "`; \(injection) `}\n\(injection)\n{${\(injection)}<#\(injection)#>",
+        "\u{202E}\(injection)\u{2066}\u{200B}\(injection)",
     ]
 
     private func files(_ json: JSON, isPublic: Bool) throws -> [(name: String, text: String)] {

@@ -165,6 +165,7 @@ struct OpenAPIWriter {
         if uses("JSONValue") { types.append(source(JSONValueSource.type)) }
         if uses("AnyKey") { types.append(source(SupportSource.anyKey)) }
         if uses("Box<") { types.append(source(SupportSource.box)) }
+        if uses("ParameterText") { types.append(source(SupportSource.parameterText)) }
         if uses("FormFile") { types.append(source(SupportSource.formFile)) }
         return types.isEmpty ? [] : [Lines.block("nonisolated extension \(name) {", types)]
     }

@@ -61,7 +61,7 @@ extension RequestReader {
             return
         }
         if let media = body.media.first(where: { $0.type == "multipart/form-data" }), let schema = media.schema {
-            return try writeForm(schema, isOptional, to: &request, &scope)
+            return try writeForm(schema, media.json["encoding"], isOptional, to: &request, &scope)
         }
         comment.append("Of the type \(body.media.map { "`\($0.type)`" }.joined(separator: " or ")).")
         request.properties.append(property(.named("RequestBody")))
@@ -80,6 +80,7 @@ extension RequestReader {
 
     private mutating func writeForm(
         _ json: JSON,
+        _ encoding: JSON?,
         _ isOptional: Bool,
         to request: inout RequestDeclaration,
         _ scope: inout SchemaReader.Scope
@@ -92,38 +93,43 @@ extension RequestReader {
         var taken = Name.requestProperties.union(request.properties.map(\.name))
         var lines = ["var form = MultipartForm()"]
         for (key, json) in schema.properties {
-            let name = Name.unique(Name.property(key, limit: nil), &taken)
+            let property = Name.unique(Name.property(key, limit: nil), &taken)
             let member = OpenAPISchema((try? document.resolve(json).json) ?? json)
             let element = member.items.map { OpenAPISchema((try? document.resolve($0).json) ?? $0) }
             func isFile(_ schema: OpenAPISchema) -> Bool {
                 schema.kinds == [.string] && ["binary", "byte", "base64"].contains(schema.format)
                     || schema.json["contentMediaType"] != nil
             }
+            // One of several types, or of a range, is that of the value or of the file's name.
+            let contentType = encoding?[key]?["contentType"]?.string.flatMap { $0.contains(/[,*]/) ? nil : $0 }
+            let name = "name: \(key.literal)" + (contentType.map { ", contentType: \($0.literal)" } ?? "")
             var type: SwiftType
             var write: (String) -> String
             if isFile(member) {
                 type = .named("FormFile")
-                write = { "\($0).append(to: &form, name: \(key.literal))" }
+                write = { "\($0).append(to: &form, \(name))" }
             } else if let element, isFile(element) {
                 type = .array(.named("FormFile"))
-                write = { "for part in \($0) { part.append(to: &form, name: \(key.literal)) }" }
+                write = { "for part in \($0) { part.append(to: &form, \(name)) }" }
             } else {
                 type = schemas.type(of: json, as: .nested(key), in: &scope).unwrapped
                 if isPlainType(type, in: scope) {
                     let text = text(of: type, in: scope)
-                    write = { "form.append(\(text($0)), name: \(key.literal))" }
+                    write = { "form.append(\(text($0)), \(name))" }
                 } else if case .array(let element) = type, isPlainType(element, in: scope) {
                     let text = text(of: element, in: scope)("part")
-                    write = { "for part in \($0) { form.append(\(text), name: \(key.literal)) }" }
+                    write = { "for part in \($0) { form.append(\(text), \(name)) }" }
                 } else {
-                    write = { "FormFile.append(\($0), to: &form, name: \(key.literal))" }
+                    write = { "FormFile.append(\($0), to: &form, \(name))" }
                 }
             }
             let isRequired = schema.required.contains(key) && !isOptional
-            lines.append(isRequired ? write("self.\(name)") : "if let value = self.\(name) { \(write("value")) }")
+            lines.append(
+                isRequired ? write("self.\(property)") : "if let value = self.\(property) { \(write("value")) }"
+            )
             request.properties.append(
                 RequestDeclaration.Property(
-                    name: name,
+                    name: property,
                     type: isRequired ? type : .optional(type),
                     comment: Comment(json["description"]?.string)
                 )

@@ -13,6 +13,8 @@ extension RequestReader {
         let isPlain: Bool
         /// An expression of type String for one of the value.
         let asText: (String) -> String
+        /// The same for an element of an array.
+        var elementText: ((String) -> String)?
     }
 
     /// Nil for a parameter that is left out: one that HTTP itself sets, or that cannot be written and need not be
@@ -50,16 +52,23 @@ extension RequestReader {
         }
         var isPlain = false
         var asText: (String) -> String = { $0 }
+        var elementText: ((String) -> String)?
         switch type {
         case .array(let element):
             isPlain = element != .any && isPlainType(element, in: scope)
             let separator = ["spaceDelimited": " ", "pipeDelimited": "|"][parameter.style] ?? ","
             let text = text(of: element, in: scope)
             asText = { "\($0).map { \(text("$0")) }.joined(separator: \(separator.literal))" }
+            elementText = text
         case .named:
             isPlain = isPlainType(type, in: scope)
             asText = text(of: type, in: scope)
         default: break
+        }
+        // An exploded object's members are parameters of their own, unless it consists of several schemas.
+        if parameter.location == .query, parameter.style != "deepObject", case .structure? = kind(type, in: scope) {
+            try refuse("is an object in the style \(parameter.style)")
+            return nil
         }
         if !isPlain, parameter.location != .query {
             try refuse("is an object in a \(parameter.location.rawValue)")
@@ -81,7 +90,8 @@ extension RequestReader {
             comment: comment,
             initial: initial,
             isPlain: isPlain,
-            asText: asText
+            asText: asText,
+            elementText: elementText
         )
     }
 
@@ -117,15 +127,23 @@ extension RequestReader {
 
     /// What makes a text of a value of a type; nil for an object, an array or one of several kinds.
     private func suffix(_ type: SwiftType, in scope: SchemaReader.Scope) -> String? {
+        switch kind(type, in: scope) {
+        case .values(_, let raw): raw == "Int" ? ".rawValue.description" : ".rawValue"
+        case .alias(.named(let name)): Self.builtIn[name]
+        case .structure, .union, .alias, nil: nil
+        }
+    }
+
+    /// What a type is, behind its aliases; an alias of itself for one of Swift's.
+    private func kind(_ type: SwiftType, in scope: SchemaReader.Scope) -> Declaration.Kind? {
         var (type, known): (SwiftType, Set<SwiftType>) = (type, [])
         // An alias may lead to itself.
         while case .named(let name) = type, known.insert(type).inserted {
-            if let suffix = Self.builtIn[name] { return suffix }
-            switch scope.declarations.first(where: { $0.name == name })?.kind ?? schemas.kinds[name] {
-            case .values(_, let raw): return raw == "Int" ? ".rawValue.description" : ".rawValue"
-            case .alias(let other): type = other.unwrapped
-            case .structure, .union, nil: return nil
+            guard let kind = scope.declarations.first(where: { $0.name == name })?.kind ?? schemas.kinds[name] else {
+                return .alias(type)
             }
+            guard case .alias(let other) = kind else { return kind }
+            type = other.unwrapped
         }
         return nil
     }
@@ -159,9 +177,16 @@ extension RequestReader {
                 else { return "" }
                 let prefix = ["label": ".", "matrix": ";\(name.escaped)="][parameter.source.style] ?? ""
                 // A segment takes all that describes itself.
-                let text = parameter.asText(Name.declared(parameter.name))
-                let value = text.hasSuffix(".description") ? String(text.dropLast(12)) : text
-                return "\(prefix)\\(segment: \(value))"
+                let value = Name.declared(parameter.name)
+                if let element = parameter.elementText {
+                    let texts = element("$0") == "$0" ? value : "\(value).map { \(element("$0")) }"
+                    let exploded = ["label": ".", "matrix": ";\(name)="][parameter.source.style] ?? ","
+                    let separator = parameter.source.explodes ? exploded.literal : ",".literal
+                    return "\(prefix)\\(ParameterText.segment(\(texts), separator: \(separator)))"
+                }
+                let text = parameter.asText(value)
+                let shown = text.hasSuffix(".description") ? String(text.dropLast(12)) : text
+                return "\(prefix)\\(segment: \(shown))"
             }
         }.joined()
     }
@@ -225,8 +250,10 @@ extension RequestReader {
         }
         let cookies = parameters.filter { $0.source.location == .cookie }.map { parameter -> String in
             let name = parameter.source.name.escaped
-            if !parameter.type.isOptional { return "\"\(name)=\\(segment: \(optionalText(parameter)))\"" }
-            return "\(optionalText(parameter)).map { \"\(name)=\\(segment: $0)\" }"
+            if !parameter.type.isOptional {
+                return "\"\(name)=\\(ParameterText.encoded(\(optionalText(parameter))))\""
+            }
+            return "\(optionalText(parameter)).map { \"\(name)=\\(ParameterText.encoded($0))\" }"
         }
         if !cookies.isEmpty {
             let isOptional = !parameters.contains { $0.source.location == .cookie && !$0.type.isOptional }

@@ -27,7 +27,7 @@ struct RequestCheck {
             let name = parameter.name
             let texts: [String]
             switch parameter.location {
-            case .path: texts = pathValues[name].map { [Self.plain($0, parameter)] } ?? []
+            case .path: texts = pathValues[name].map { [plain($0, parameter)] } ?? []
             case .header:
                 if ["accept", "content-type", "authorization"].contains(name.lowercased()) { continue }
                 texts = request.headers[name].map { [$0] } ?? []
@@ -59,12 +59,13 @@ struct RequestCheck {
         return nil
     }
 
-    private static func plain(_ text: String, _ parameter: OpenAPIParameter) -> String {
-        switch parameter.style {
-        case "label" where text.hasPrefix("."): String(text.dropFirst())
-        case "matrix" where text.hasPrefix(";\(parameter.name)="): String(text.dropFirst(parameter.name.count + 2))
-        default: text
-        }
+    /// The text without what its style adds (RFC 6570); the elements of an array have commas between them.
+    private func plain(_ text: String, _ parameter: OpenAPIParameter) -> String {
+        let isList = parameter.explodes && kinds(parameter.schema) == [.array]
+        let prefix = ["label": ".", "matrix": ";\(parameter.name)="][parameter.style] ?? ""
+        guard !prefix.isEmpty, text.hasPrefix(prefix) else { return text }
+        let rest = text.dropFirst(prefix.count)
+        return isList ? String(rest.replacing(prefix, with: ",")) : String(rest)
     }
 
     private func kinds(_ schema: JSON?) -> [OpenAPISchema.Kind] {

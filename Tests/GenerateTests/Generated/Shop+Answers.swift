@@ -79,4 +79,22 @@ nonisolated extension Shop {
             var b: Int?
         }
     }
+
+    struct GetLists: APIRequest {
+        typealias Item = Void
+
+        var plain: [String]
+        var label: [String]
+        var matrix: [Int]
+        var labels: [String]
+        var numbers: [Int]
+        var mark: String
+
+        var api: String { "lists/\(ParameterText.segment(plain, separator: ","))/.\(ParameterText.segment(label, separator: ","))/;matrix=\(ParameterText.segment(matrix.map { $0.description }, separator: ";matrix="))/.\(ParameterText.segment(labels, separator: "."))/;numbers=\(ParameterText.segment(numbers.map { $0.description }, separator: ","))" }
+        private var cookies: String {
+            let pairs: [String?] = ["mark=\(ParameterText.encoded(self.mark))"]
+            return pairs.compactMap { $0 }.joined(separator: "; ")
+        }
+        var headers: [String: String]? { ["Cookie": cookies] }
+    }
 }

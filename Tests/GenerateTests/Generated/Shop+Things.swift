@@ -37,7 +37,7 @@ nonisolated extension Shop {
             ]
         }
         private var cookies: String? {
-            let pairs: [String?] = [self.session.map { "session=\(segment: $0)" }]
+            let pairs: [String?] = [self.session.map { "session=\(ParameterText.encoded($0))" }]
             let text = pairs.compactMap { $0 }.joined(separator: "; ")
             return text.isEmpty ? nil : text
         }
@@ -218,9 +218,9 @@ nonisolated extension Shop {
             var form = MultipartForm()
             self.list.append(to: &form, name: "list")
             if let value = self.photos { for part in value { part.append(to: &form, name: "photos") } }
-            if let value = self.title { form.append(value, name: "title") }
+            if let value = self.title { form.append(value, name: "title", contentType: "text/markdown") }
             if let value = self.count { form.append(value.description, name: "count") }
-            if let value = self.options2 { FormFile.append(value, to: &form, name: "options") }
+            if let value = self.options2 { FormFile.append(value, to: &form, name: "options", contentType: "application/vnd.shop+json") }
             return .multipart(form)
         }
         var headers: [String: String]? { ["Accept": "text/plain"] }

@@ -120,21 +120,42 @@ nonisolated extension Shop {
         }
     }
 
+    /// Texts of parameters in cookies and paths, of which all but letters, digits and `-._~` is percent-encoded.
+    enum ParameterText {
+        static func encoded(_ text: String) -> String {
+            let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+            let unreserved = CharacterSet(charactersIn: letters + "0123456789-._~")
+            return text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
+        }
+
+        /// An empty list is refused as an empty segment is: it would lead to another resource.
+        static func segment(_ texts: [String], separator: String) -> String {
+            texts.isEmpty ? "\(segment: "")" : texts.map { "\(segment: $0)" }.joined(separator: separator)
+        }
+    }
+
     /// A file in a form.
     enum FormFile: Sendable {
         /// Read while it is sent.
         case file(URL)
         case data(Data, filename: String)
 
-        func append(to form: inout MultipartForm, name: String) {
+        /// - Parameter contentType: nil for that of the file's name.
+        func append(to form: inout MultipartForm, name: String, contentType: String? = nil) {
             switch self {
-            case .file(let url): form.append(file: url, name: name)
-            case .data(let data, let filename): form.append(data, name: name, filename: filename)
+            case .file(let url): form.append(file: url, name: name, contentType: contentType)
+            case .data(let data, let filename):
+                form.append(data, name: name, filename: filename, contentType: contentType)
             }
         }
 
         /// Appends a value as JSON. A number that JSON does not have is a text.
-        static func append(_ value: some Encodable, to form: inout MultipartForm, name: String) {
+        static func append(
+            _ value: some Encodable,
+            to form: inout MultipartForm,
+            name: String,
+            contentType: String = "application/json"
+        ) {
             let encoder = JSONEncoder()
             encoder.dateEncodingStrategy = .iso8601
             encoder.nonConformingFloatEncodingStrategy = .convertToString(
@@ -143,7 +164,7 @@ nonisolated extension Shop {
                 nan: "NaN"
             )
             if let data = try? encoder.encode(value) {
-                form.append(data, name: name, contentType: "application/json")
+                form.append(data, name: name, contentType: contentType)
             }
         }
     }
