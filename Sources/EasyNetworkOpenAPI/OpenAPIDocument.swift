@@ -5,8 +5,8 @@ import Foundation
 /// It is read where it is asked: what is wrong in one operation is an error of that operation alone.
 package struct OpenAPIDocument: Sendable {
     package let root: JSON
-    /// The size of the text, to which the work that it may cause is in proportion.
-    package let byteCount: Int
+    /// The text, for the places of mistakes. The work that a document may cause is in proportion to its size.
+    package let data: Data
     /// Asked for at each reference.
     private let schemasByName: [String: JSON]
     /// The names of schemas with a `$id`, by that.
@@ -19,7 +19,7 @@ package struct OpenAPIDocument: Sendable {
     /// - Throws: an error for a text that is no JSON or repeats a key, for YAML, and for another format or version.
     package init(_ data: Data) throws(InputError) {
         root = try Self.json(data)
-        byteCount = data.count
+        self.data = data
         let schemas = root["components"]?["schemas"]?.members ?? []
         schemasByName = Dictionary(schemas.map { ($0.key, $0.value) }, uniquingKeysWith: { _, last in last })
         namesByID = Dictionary(

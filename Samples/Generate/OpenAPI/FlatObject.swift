@@ -49,7 +49,7 @@ final class FlatObjects {
 
     init(_ document: OpenAPIDocument) {
         self.document = document
-        left = 20_000 + document.byteCount
+        left = 20_000 + document.data.count
     }
 
     /// Nil for a schema of which a part is no object, or the schema itself.

@@ -100,7 +100,7 @@ extension RequestReader {
                 schema.kinds == [.string] && ["binary", "byte", "base64"].contains(schema.format)
                     || schema.json["contentMediaType"] != nil
             }
-            // One of several types, or of a range, is that of the value or of the file's name.
+            // Of several types, or a range, the value or the file name decides.
             let contentType = encoding?[key]?["contentType"]?.string.flatMap { $0.contains(/[,*]/) ? nil : $0 }
             let name = "name: \(key.literal)" + (contentType.map { ", contentType: \($0.literal)" } ?? "")
             var type: SwiftType

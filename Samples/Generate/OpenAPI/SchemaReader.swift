@@ -52,7 +52,7 @@ struct SchemaReader {
     init(_ document: OpenAPIDocument) {
         self.document = document
         objects = FlatObjects(document)
-        left = 2_000 + document.byteCount / 2
+        left = 2_000 + document.data.count / 2
         var taken: Set<String> = []
         names = Dictionary(
             document.schemas.map { ($0.key, Name.unique(Name.type($0.key, limit: nil), &taken)) },

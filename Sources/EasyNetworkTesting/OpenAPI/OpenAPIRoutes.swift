@@ -12,7 +12,7 @@ extension MockServer {
     /// ```
     ///
     /// The answer has the lowest status of a success that the document has, and the first example there; without one a
-    /// value is made that fits the schema, always the same; the answer is 500 if each value would be too large or without
+    /// value is made that fits the schema, always the same; the response is 500 if each value would be too large or without
     /// end. A request asks for another with `Prefer: code=404` or `Prefer: example=empty` (RFC 7240), and a
     /// ``route(_:_:_:)`` that is set later replaces both for its path.
     ///
@@ -76,14 +76,17 @@ struct OpenAPIRoutes: Sendable {
         self.document = document
         basePaths = document.basePaths.filter { !$0.isEmpty }
         var routes: [Route] = []
-        var broken: [(method: String, path: PathTemplate, message: String)] = []
+        var broken: [(method: String, path: PathTemplate, error: InputError)] = []
         for (method, path, result) in document.operations {
             switch result {
             case .success(let operation): routes.append(Route(operation: operation, path: PathTemplate(path)))
-            case .failure(let error): broken.append((method, PathTemplate(path), error.message))
+            case .failure(let error): broken.append((method, PathTemplate(path), error))
             }
         }
-        (self.routes, self.broken) = (routes, broken)
+        self.routes = routes
+        self.broken = zip(broken, InputError.places(of: broken.map(\.error), in: document.data)).map { item, place in
+            (item.method, item.path, "line \(place.line), column \(place.column): \(item.error.message)")
+        }
     }
 
     func answer(to request: MockRequest) -> MockResponse {
@@ -109,7 +112,7 @@ struct OpenAPIRoutes: Sendable {
         if let broken = broken.first(where: { item in
             item.method == request.method && paths.contains { item.path.values(in: $0) != nil }
         }) {
-            return .error("the document is wrong here: \(broken.message)", status: 500)
+            return .error("the document is wrong in \(broken.message)", status: 500)
         }
         return .error("the document has no path like \(request.path)", status: 404)
     }

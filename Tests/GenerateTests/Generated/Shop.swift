@@ -140,7 +140,7 @@ nonisolated extension Shop {
         case file(URL)
         case data(Data, filename: String)
 
-        /// - Parameter contentType: nil for that of the file's name.
+        /// - Parameter contentType: nil for the type that the file name implies.
         func append(to form: inout MultipartForm, name: String, contentType: String? = nil) {
             switch self {
             case .file(let url): form.append(file: url, name: name, contentType: contentType)

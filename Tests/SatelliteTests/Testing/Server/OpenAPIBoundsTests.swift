@@ -6,7 +6,7 @@ import Testing
 @testable import EasyNetworkTesting
 @testable import TestSupport
 
-/// Documents for which an answer came late, or never, or stopped the process.
+/// Documents for which a response came late or never, or which stopped the process.
 @Suite("Answers from a hostile document")
 struct OpenAPIBoundsTests {
     private func reference(_ name: String) -> String { ##"{"$ref": "#/components/schemas/\##(name)"}"## }
@@ -173,6 +173,15 @@ struct OpenAPIBoundsTests {
             OpenAPIRoutes(document).answer(to: MockRequest(method: "GET", target: "/a?a=b,c")).statusCode,
             equals: 204
         )
+    }
+
+    @Test("BEY-25: a request of an operation that cannot be read is told the place in the document")
+    func broken() throws {
+        let document = try document("", paths: #"{"/a": {"get": {"responses": {"2\" let": {}}}}}"#)
+        let answer = OpenAPIRoutes(document).answer(to: MockRequest(method: "GET", target: "/a"))
+        let message =
+            #"{"error":"the document is wrong in line 1, column 72: \"2\" let\" is no status of a response"}"#
+        expect(answer.statusCode == 500 && answer.body == .data(Data(message.utf8)))
     }
 
     @Test("BEY-25: a message repeats no more than the beginning of a long value or key")
