@@ -40,6 +40,13 @@ struct CallAttempts {
         var redirectCount = 0
         /// The message with a new credential, when the last one was refused.
         var replay: RequestAuthentication.Authorized?
+
+        /// The message whose credential is added once more.
+        var withoutReplay: Outgoing {
+            var other = self
+            other.replay = nil
+            return other
+        }
     }
 
     /// A message that went out, and what came back.
@@ -246,12 +253,10 @@ struct CallAttempts {
                 guard breaker.waits else { return .judge(.failure(error), nil) }
                 await context.wait(for: circuit, call)
                 // The network and the credential may have gone by now, also the new one of a replay.
-                var later = outgoing
-                later.replay = nil
-                return .send(later)
+                return .send(outgoing.withoutReplay)
             }
         }
-        let exchange = await exchange(outgoing, as: message, pass)
+        guard let exchange = await exchange(outgoing, as: message, pass) else { return .send(outgoing.withoutReplay) }
         try checkCancellation()
         return .follow(exchange)
     }
@@ -270,19 +275,21 @@ struct CallAttempts {
     }
 
     /// - Parameter message: with its credential; it is given its cookies, its trace, and the range of a download.
+    /// - Returns: nil when the user has signed out or in since the credential was added: nothing was sent.
     private mutating func exchange(
         _ outgoing: Outgoing,
         as message: TransportRequest,
         _ pass: CircuitPass?
-    ) async -> Exchange {
+    ) async -> Exchange? {
         var message = message
-        if history.isEmpty { context.host.payForRetries() }
         // First, so that what is told of the message is what is sent.
         context.addCookies(to: &message)
         let span = call.trace.map { TraceSpan(in: $0.context) }
         if let span { context.addTrace(span.context, to: &message) }
         var read: BodyReading?
         if let consumer = context.consumer { (message, read) = await consumer(message) }
+        guard context.isCurrent(credentialState) else { return nil }
+        if history.isEmpty { context.host.payForRetries() }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: outgoing.cause.reason, request: line, delay: outgoing.cause.delay)
         attempt.span = span

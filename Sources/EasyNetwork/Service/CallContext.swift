@@ -234,6 +234,11 @@ final class CallContext: Sendable {
         }
     }
 
+    /// Whether a message may still go out with its credential.
+    func isCurrent(_ credentialState: RequestAuthentication.CredentialState?) -> Bool {
+        credentialState.flatMap { host.settings.authentication?.isCurrent($0) } ?? true
+    }
+
     /// - Returns: the message with another credential, if the answer refuses the one it was sent with.
     func review(
         _ response: NetworkResponse,

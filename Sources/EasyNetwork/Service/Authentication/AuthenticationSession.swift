@@ -40,15 +40,18 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         mutating func takeUnsaved() -> Versioned? {
             guard !isSaving, savedVersion != version else { return nil }
             (isSaving, savedVersion) = (true, version)
-            return (credential, version)
+            return current
         }
+
+        var current: Versioned { (credential, version, userVersion) }
     }
 
-    /// A credential and its version.
-    private typealias Versioned = (credential: Credential?, version: Int)
+    /// A credential, its version and that of its user.
+    private typealias Versioned = (credential: Credential?, version: Int, userVersion: Int)
 
-    /// A refresh under way. All requests that need it wait for its one outcome.
-    private typealias Refresh = SharedResult<Result<Versioned, NetworkError>>
+    /// A refresh under way. All requests that need it wait for its one outcome, which is the version of the user whose
+    /// credential it refreshed. It holds no credential: the user may sign out before the last request has read it.
+    private typealias Refresh = SharedResult<Result<Int, NetworkError>>
 
     private let authenticator: Method
     private let refreshLimit: Int
@@ -100,31 +103,34 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         state.withLock { $0.credential }
     }
 
-    /// Replaces the credential. Requests that wait for a refresh are sent with the new one; the result of that refresh
-    /// is ignored.
+    /// Replaces the credential. Requests that wait for a refresh, or have not been sent yet, are sent with the new one;
+    /// the result of that refresh is ignored.
     public func signIn(_ credential: Credential) {
         replace(with: credential)
     }
 
     /// Removes the credential. Requests that wait for a refresh end with ``NetworkError/Code/unauthorized``; the result
-    /// of that refresh is ignored. Later requests are sent without a credential, and when they are refused,
-    /// ``Authenticator/refresh(_:over:)`` is asked for one.
+    /// of that refresh is ignored. Requests that have not been sent yet, and later ones, are sent without a credential,
+    /// and when they are refused, ``Authenticator/refresh(_:over:)`` is asked for one.
     public func signOut() {
         replace(with: nil)
     }
 
     private func replace(with credential: Credential?) {
-        let (refresh, version, old) = state.withLock { state in
+        let (refresh, userVersion, old) = state.withLock { state in
             state.version += 1
             state.userVersion += 1
             state.beginnings = []
-            return (state.refresh.take(), state.version, exchange(&state.credential, with: credential))
+            return (state.refresh.take(), state.userVersion, exchange(&state.credential, with: credential))
         }
         // A value of the user's, so it is not released under a lock.
         withExtendedLifetime(old) {}
-        let signedOut = NetworkError(code: .unauthorized, message: "signed out during the refresh")
-        refresh?.set(credential == nil ? .failure(signedOut) : .success((credential, version)))
+        refresh?.set(credential == nil ? .failure(Self.signedOut) : .success(userVersion))
         saveChanges()
+    }
+
+    private static var signedOut: NetworkError {
+        NetworkError(code: .unauthorized, message: "signed out during the refresh")
     }
 
     /// Saves the current credential, unless a call of `save` is under way: that is followed by another one.
@@ -139,6 +145,10 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     // MARK: - Requests
 
     override var userVersion: Int { state.withLock { $0.userVersion } }
+
+    override func isCurrent(_ credentialState: CredentialState) -> Bool {
+        credentialState.isExempt || credentialState.userVersion == userVersion
+    }
 
     override func authorize(
         _ message: TransportRequest,
@@ -183,7 +193,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         return try apply(fresh, to: message, replay)
     }
 
-    private var current: Versioned { state.withLock { ($0.credential, $0.version) } }
+    private var current: Versioned { state.withLock { $0.current } }
 
     private func apply(
         _ current: Versioned,
@@ -192,7 +202,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     ) throws(NetworkError) -> Authorized {
         var message = message
         var credentialState = credentialState
-        credentialState.version = current.version
+        (credentialState.version, credentialState.userVersion) = (current.version, current.userVersion)
         do {
             if let credential = current.credential { try authenticator.apply(credential, to: &message) }
         } catch {
@@ -213,10 +223,14 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         _ waiting: Waiting
     ) async throws(NetworkError) -> Versioned? {
         guard let refresh = try refresh(version, service()) else { return nil }
-        var outcome: Result<Versioned, NetworkError>?
+        var outcome: Result<Int, NetworkError>?
         await waiting { outcome = await refresh.wait() }
         guard let outcome else { throw NetworkError(code: .cancelled) }
-        return try outcome.get()
+        let userVersion = try outcome.get()
+        let current = current
+        // The user may have signed out since the refresh ended, for instance while its credential was being saved.
+        guard current.credential != nil || current.userVersion == userVersion else { throw Self.signedOut }
+        return current
     }
 
     private func refresh(
@@ -246,6 +260,8 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private func begin(_ refresh: Refresh, _ credential: Credential?, _ service: EasyNetworkService) {
         let sessions = Self.refreshing + [ObjectIdentifier(self)]
         let task = WorkQueue.task { [self] in
+            // A sign-out that came before the task could be cancelled.
+            guard state.withLock({ $0.refresh === refresh }) else { return }
             do {
                 let fresh = try await Self.$refreshing.withValue(sessions) {
                     try await authenticator.refresh(credential, over: service)
@@ -265,23 +281,23 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     }
 
     private func finish(_ refresh: Refresh, _ result: Result<Credential, any Error>) {
-        let (isCurrent, version, old) = state.withLock { state -> (Bool, Int, Credential?) in
+        let (isCurrent, userVersion, old) = state.withLock { state -> (Bool, Int, Credential?) in
             // Ignores a refresh whose credential was replaced.
             guard state.refresh === refresh else { return (false, 0, nil) }
             state.refresh = nil
-            guard case .success(let fresh) = result else { return (true, state.version, nil) }
+            guard case .success(let fresh) = result else { return (true, state.userVersion, nil) }
             state.version += 1
             // Without a credential to refresh, anyone may have signed in.
             if state.credential == nil { state.userVersion += 1 }
-            return (true, state.version, exchange(&state.credential, with: fresh))
+            return (true, state.userVersion, exchange(&state.credential, with: fresh))
         }
         withExtendedLifetime(old) {}
         guard isCurrent else { return }
         switch result {
-        case .success(let credential):
+        case .success:
             // First, since a server that has replaced a refresh token refuses the old one.
             saveChanges()
-            refresh.set(.success((credential, version)))
+            refresh.set(.success(userVersion))
         case .failure(let error):
             let cause = error as? NetworkError
             let reason = cause?.serverMessage ?? cause?.message ?? error.wording

@@ -16,6 +16,8 @@ public class RequestAuthentication: @unchecked Sendable {
     struct CredentialState: Hashable, Sendable {
         /// The version of the credential that the request was sent with.
         var version = 0
+        /// See ``RequestAuthentication/userVersion``.
+        var userVersion = 0
         /// Whether the request has been sent again after a refusal; that happens once.
         var isReplay = false
         /// Whether the request is sent without a credential.
@@ -35,6 +37,10 @@ public class RequestAuthentication: @unchecked Sendable {
 
     /// Changes with the user to whom the credential belongs, and not when that is refreshed.
     var userVersion: Int { 0 }
+
+    /// Whether a message may go out with its credential: its user has not signed out or in since that was added. Asked
+    /// last before a message goes to the transport.
+    func isCurrent(_ credentialState: CredentialState) -> Bool { true }
 
     /// The state at the beginning of a request, also for its redirects. Call it in the task of the code that makes the
     /// request: its task-local values show whether a refresh makes it.
