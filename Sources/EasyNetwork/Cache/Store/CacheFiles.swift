@@ -30,11 +30,9 @@ package class CacheFiles: @unchecked Sendable {
     ///
     /// - Parameter count: returns the number of bytes to read of a file of a size.
     package func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, Status) {
-        // The cache makes no links, and opening a pipe would wait for its writer.
-        let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK))
+        // The cache makes no links.
+        let (descriptor, found) = try RegularFile.open(path, O_RDONLY)
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        var found = stat()
-        try Self.check(fstat(descriptor, &found))
         guard let status = Self.status(found) else { throw POSIXError(.EISDIR) }
         return (try file.read(upToCount: count(status.size)) ?? Data(), status)
     }
@@ -60,7 +58,8 @@ package class CacheFiles: @unchecked Sendable {
     /// - Parameter isLast: whether all that was synced before must be there when it returns. If not, it need only be
     ///   there before what is synced later, which is several times as fast on Darwin.
     package func sync(_ path: String, isLast: Bool) throws {
-        let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC))
+        // A file that was linked may be a pipe by now, which must not be waited for.
+        let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK))
         defer { close(descriptor) }
         #if canImport(Darwin)
         // fsync leaves it in the memory of the drive there; not all file systems know this.

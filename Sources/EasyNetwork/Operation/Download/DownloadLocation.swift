@@ -164,8 +164,7 @@ struct DownloadLocation: Hashable, Sendable {
 
     @discardableResult
     private static func removeUnlocked(_ path: String, before limit: Date = .distantFuture) -> Bool {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else { return false }
+        guard let (descriptor, _) = try? RegularFile.open(path, O_RDONLY) else { return false }
         defer { close(descriptor) }
         guard let found = PartialFile.ownStatus(descriptor),
             TimeInterval(found.modifiedSeconds) < limit.timeIntervalSince1970, flock(descriptor, LOCK_EX | LOCK_NB) == 0

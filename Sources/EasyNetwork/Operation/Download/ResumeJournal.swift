@@ -72,8 +72,7 @@ extension ResumeJournal {
 
     /// - Returns: nil when no readable journal of this user lies there.
     init?(at path: String) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else { return nil }
+        guard let (descriptor, _) = try? RegularFile.open(path, O_RDONLY) else { return nil }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         guard PartialFile.ownStatus(descriptor) != nil, let data = try? file.read(upToCount: Self.byteLimit),
             let journal = try? JSONDecoder().decode(Self.self, from: data)

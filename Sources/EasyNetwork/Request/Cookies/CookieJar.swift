@@ -42,7 +42,7 @@ public final class CookieJar: Sendable {
     /// they do not exist.
     ///
     /// Reads the file at once. A damaged file, or one of more than 64 MiB, is renamed, with `.damaged` appended to its
-    /// name; the jar is empty then, and ``readError`` has the reason. Changes are written soon, in the background and
+    /// name; the jar is empty then, and ``readError`` has the reason. A folder or a pipe in its place stays. Changes are written soon, in the background and
     /// as a whole; ``save()`` waits for that. Session cookies are not written. Two jars with one file do not know of
     /// each other: the last one to write wins.
     ///
@@ -193,8 +193,8 @@ private struct CookieFile {
         do {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .secondsSince1970
-            let handle = try FileHandle(forReadingFrom: url)
-            defer { try? handle.close() }
+            let (descriptor, _) = try RegularFile.open(url.path, O_RDONLY, followsLinks: true)
+            let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
             let data = try handle.read(upToCount: Self.maximumCount + 1) ?? Data()
             guard data.count <= Self.maximumCount else {
                 throw NetworkError(code: .invalidRequest, message: "it has more than \(Self.maximumCount) bytes")
@@ -205,7 +205,7 @@ private struct CookieFile {
             }
             for cookie in contents.cookies { try cookie.check() }
             return contents.cookies
-        } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
+        } catch POSIXError.ENOENT {
             return []
         } catch {
             throw damaged(error)
@@ -243,13 +243,14 @@ private struct CookieFile {
 
     private func damaged(_ cause: any Error) -> NetworkError {
         let aside = URL(fileURLWithPath: url.path + ".damaged")
-        var isDirectory = ObjCBool(false)
-        let exists = FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory)
-        // A folder is not renamed: it is not the jar's.
-        let isMoved = exists && !isDirectory.boolValue && rename(url.path, aside.path) == 0
+        var status = stat()
+        let exists = stat(url.path, &status) == 0
+        // A folder, a pipe or a device is not renamed: it is not the jar's.
+        let isMoved = exists && status.st_mode & S_IFMT == S_IFREG && rename(url.path, aside.path) == 0
         let stays = exists ? "; it stays, and cookies are not saved" : ""
         let consequence = isMoved ? "; it has been renamed to \(aside.path)" : stays
-        let reason = (cause as? NetworkError)?.message ?? cause.wording
+        let isFile = (cause as? POSIXError)?.code != .EISDIR
+        let reason = isFile ? (cause as? NetworkError)?.message ?? cause.wording : "it is not a regular file"
         let message = "the cookie file \(url.path) cannot be read\(consequence): \(reason)"
         return NetworkError(code: .invalidRequest, message: message, underlying: cause)
     }

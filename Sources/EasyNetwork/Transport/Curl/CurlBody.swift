@@ -56,18 +56,14 @@ final class CurlBody {
     }
 
     private static func openFile(_ file: URL) throws(NetworkError) -> (Int32, Int64) {
-        // Without O_NONBLOCK, opening a pipe would wait for its other end.
-        let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            let reason = String(cString: strerror(errno))
-            throw NetworkError(code: .invalidRequest, message: "the body's file \(file.path) cannot be read: \(reason)")
+        do {
+            let (descriptor, status) = try RegularFile.open(file.path, O_RDONLY, followsLinks: true)
+            return (descriptor, Int64(status.st_size))
+        } catch {
+            let reason = String(cString: strerror(error.code.rawValue))
+            let what = error.code == .EISDIR ? "is not a regular file" : "cannot be read: \(reason)"
+            throw NetworkError(code: .invalidRequest, message: "the body's file \(file.path) \(what)")
         }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            close(descriptor)
-            throw NetworkError(code: .invalidRequest, message: "the body's file \(file.path) is not a regular file")
-        }
-        return (descriptor, Int64(status.st_size))
     }
 
     /// Whether all bytes have been read.

@@ -225,6 +225,19 @@ struct CookieJarTests {
         expect(jar.cookies.map(\.name), equals: ["a"])
     }
 
+    @Test("SEC-3: a pipe in the place of the file is not waited for, and stays")
+    func pipe() throws {
+        let folder = try Folder()
+        expect(mkfifo(folder.file.path, 0o600), equals: 0)
+        let file = folder.file
+        let jar = try #require(RegularFileTests.result(pipe: file.path) { CookieJar(file: file) })
+        expect(
+            jar.readError?.message?.contains("stays, and cookies are not saved: it is not a regular file"),
+            equals: true
+        )
+        expect(folder.names, equals: ["cookies.json"])
+    }
+
     @Test("SEC-3: a jar can be used from many threads at once, also within a predicate")
     func threads() async throws {
         let folder = try Folder()
