@@ -259,7 +259,9 @@ extension Outbox {
                 try folder.remove(name, from: .entries)
             case .dead:
                 let reason = state.withLock { $0.reasons[name.id] }
-                try folder.bury(name, reason ?? NetworkError(code: .refused))
+                try folder.alone { () throws(NetworkError) in
+                    try folder.bury(name, reason ?? NetworkError(code: .refused))
+                }
             }
             post(.settled(name.id, retryDelay: nil))
         } catch {

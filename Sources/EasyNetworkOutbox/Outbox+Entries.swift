@@ -115,7 +115,7 @@ extension Outbox {
         } catch {
             // Then there is no entry.
             if let added {
-                _ = try? folder.remove(added, from: .entries)
+                try? folder.alone { () throws(NetworkError) in try folder.remove(added) }
                 post(.removed(added.id), onCallersThread: true)
             }
             throw error
@@ -264,35 +264,9 @@ extension Outbox {
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then some of them are still there.
     public func remove(_ ids: some Collection<UUID>) throws(NetworkError) {
-        var ids = Set(ids)
+        let ids = Set(ids)
         guard !ids.isEmpty else { return }
-        let entries = try folder.list(.entries)
-        // The next period of an entry has its number, and goes with it.
-        let series = Set(entries.filter { $0.hasOptions && ids.contains($0.id) }.map(\.sequence))
-        let isMeant = { (name: OutboxName) in ids.contains(name.id) || name.hasOptions && series.contains(name.sequence)
-        }
-        let found = entries.filter(isMeant)
-        let dead = found.count == ids.count ? [] : try folder.list(.dead).filter { ids.contains($0.id) }
-        guard !found.isEmpty || !dead.isEmpty else { return }
-        ids.formUnion(found.map(\.id))
-        // Before: once it has left, they would be sent.
-        let error = NetworkError(code: .cancelled, message: "it was removed")
-        for name in entries where name.hasDependencies && !ids.contains(name.id) {
-            guard let record = try? folder.read(name), let first = record.after.first(where: ids.contains) else {
-                continue
-            }
-            let reason = Self.dependencyFailed(first, error)
-            try folder.bury(name, reason)
-            tell(.died(name.id, reason), record.options)
-            post(.removed(name.id), onCallersThread: true)
-        }
-        for name in found { try remove(name, from: .entries) }
-        for name in dead { try remove(name, from: .dead) }
-        // A period may have begun by now.
-        guard !series.isEmpty else { return }
-        for name in try folder.list(.entries) where name.hasOptions && series.contains(name.sequence) {
-            try remove(name, from: .entries)
-        }
+        try remove { name, _ in ids.contains(name.id) }
     }
 
     /// Removes all entries and dead letters with a tag, see ``remove(_:)-(UUID)`` and ``OutboxOptions/tags``.
@@ -303,27 +277,95 @@ extension Outbox {
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then some of them are still there.
     public func remove(tag: String) throws(NetworkError) {
-        try remove((entries + deadLetters).filter { $0.options.tags.contains(tag) }.map(\.id))
+        try remove { name, place in
+            guard name.hasOptions else { return false }
+            do throws(NetworkError) {
+                return try folder.read(name, in: place).options?.tags.contains(tag) ?? false
+            } catch {
+                return error.code == .cancelled ? nil : false
+            }
+        }
     }
 
-    private func remove(_ name: OutboxName, from place: OutboxFolder.Place) throws(NetworkError) {
+    /// An entry that has left, with its options, and the reason if it has become a dead letter.
+    private typealias Left = (id: UUID, options: OutboxOptions?, reason: NetworkError?)
+
+    /// - Parameter isMeant: returns nil for an entry that has left.
+    private func remove(where isMeant: (OutboxName, OutboxFolder.Place) -> Bool?) throws(NetworkError) {
+        var left: [Left] = []
+        // Outside the lock, as others are called.
+        defer {
+            for (id, options, reason) in left {
+                tell(reason.map { .died(id, $0) } ?? .removed(id), options)
+                if reason == nil { withExtendedLifetime(state.withLock { $0.details.removeValue(forKey: id) }) {} }
+                post(.removed(id), onCallersThread: true)
+            }
+        }
+        try folder.alone { () throws(NetworkError) in try remove(where: isMeant, &left) }
+    }
+
+    private func remove(
+        where isMeant: (OutboxName, OutboxFolder.Place) -> Bool?,
+        _ left: inout [Left]
+    ) throws(NetworkError) {
+        var (entries, found) = ([OutboxName](), [OutboxName]())
+        var late = try folder.list(.entries)
+        let last = late.last?.sequence ?? 0
+        while !late.isEmpty {
+            entries += late
+            var mayHaveNext = false
+            for name in late {
+                guard let verdict = isMeant(name, .entries) else {
+                    mayHaveNext = true
+                    continue
+                }
+                if verdict { found.append(name) }
+            }
+            guard mayHaveNext else { break }
+            // One that was delivered before it was read may have left its next period, which has its number.
+            let known = Set(entries)
+            late = try folder.list(.entries).filter { $0.sequence <= last && !known.contains($0) }
+        }
+        let dead = try folder.list(.dead).filter { isMeant($0, .dead) ?? false }
+        guard !found.isEmpty || !dead.isEmpty else { return }
+        // The next period of an entry goes with it.
+        let series = Set(found.filter(\.hasOptions).map(\.sequence))
+        let isNext = { (name: OutboxName) in name.hasOptions && series.contains(name.sequence) }
+        let ids = Set((found + dead + entries.filter(isNext)).map(\.id))
+        // Before: once it has left, they would be sent.
+        let error = NetworkError(code: .cancelled, message: "it was removed")
+        for name in entries where name.hasDependencies && !ids.contains(name.id) {
+            guard let record = try? folder.read(name), let first = record.after.first(where: ids.contains) else {
+                continue
+            }
+            let reason = Self.dependencyFailed(first, error)
+            try folder.bury(name, reason)
+            left.append((name.id, record.options, reason))
+        }
+        for name in found { try remove(name, from: .entries, &left) }
+        for name in dead { try remove(name, from: .dead, &left) }
+        // A period may have begun by now.
+        while !series.isEmpty, case let rest = try folder.list(.entries).filter(isNext), !rest.isEmpty {
+            for name in rest { try remove(name, from: .entries, &left) }
+        }
+    }
+
+    private func remove(
+        _ name: OutboxName,
+        from place: OutboxFolder.Place,
+        _ left: inout [Left]
+    ) throws(NetworkError) {
         let options = name.hasOptions ? (try? folder.read(name, in: place))?.options : nil
-        var isRemoved = false
         if let unique = options?.unique, place == .entries {
             // Its next period must not be added in between.
             try folder.changeUnique(unique.name) { names throws(NetworkError) in
-                isRemoved = try folder.remove(name, from: place)
+                try folder.remove(name, from: place)
                 return names.filter { $0 != name }
             }
         } else {
-            isRemoved = try folder.remove(name, from: place)
+            try folder.remove(name, from: place)
         }
-        // It has become a dead letter by now.
-        if !isRemoved, place == .entries { try folder.remove(name, from: .dead) }
-        tell(.removed(name.id), options)
-        let detail = state.withLock { $0.details.removeValue(forKey: name.id) }
-        withExtendedLifetime(detail) {}
-        post(.removed(name.id), onCallersThread: true)
+        left.append((name.id, options, nil))
     }
 
     /// Makes a dead letter an entry again, at its old place in its lane, and with it the ones that failed since they
@@ -342,50 +384,67 @@ extension Outbox {
     public func retry(_ ids: some Collection<UUID>) throws(NetworkError) {
         let ids = Set(ids)
         guard !ids.isEmpty else { return }
-        let dead = try folder.list(.dead)
-        var rest = dead.filter { ids.contains($0.id) }
-        for id in ids.subtracting(rest.map(\.id)) {
+        var (rest, revived): (Set<UUID>, [Revived]) = (ids, [])
+        // Outside the lock, as others are called. The reasons last: those that depend on it find that it is an entry.
+        defer {
+            for (name, record) in revived {
+                withExtendedLifetime(state.withLock { $0.details.removeValue(forKey: name.id) }) {}
+                tell(.retried(name.id), record?.options)
+                post(.added(name, after: record?.after ?? [], changes: folder.changes), onCallersThread: true)
+            }
+            if !revived.isEmpty { try? folder.alone { for (name, _) in revived { folder.forgetReason(of: name) } } }
+        }
+        try folder.alone { () throws(NetworkError) in
+            let dead = try folder.list(.dead)
+            let found = dead.filter { ids.contains($0.id) }
+            rest.subtract(found.map(\.id))
+            if !found.isEmpty { try revive(found, of: dead, &revived) }
+        }
+        for id in rest {
             folder.hasten(id, at: clock.date)
             post(.hastened(id), onCallersThread: true)
         }
-        guard !rest.isEmpty else { return }
-        for name in rest { try revive(name) }
-        // Only now: until it was an entry again, others could fail as they depend on it.
+    }
+
+    /// A dead letter that is an entry again, with its record if that says more than its name.
+    private typealias Revived = (name: OutboxName, record: OutboxRecord?)
+
+    /// Makes dead letters entries again, and those that failed since they depend on them.
+    private func revive(
+        _ found: [OutboxName],
+        of dead: [OutboxName],
+        _ revived: inout [Revived]
+    ) throws(NetworkError) {
         var dependents: [UUID: [OutboxName]] = [:]
-        for name in try folder.list(.dead)
-        where name.hasDependencies && folder.failure(of: name.id)?.code == .dependencyFailed {
+        for name in dead where name.hasDependencies && folder.failure(of: name.id)?.code == .dependencyFailed {
             guard let record = try? folder.read(name, in: .dead) else { continue }
             for id in record.after { dependents[id, default: []].append(name) }
         }
-        rest = rest.flatMap { dependents.removeValue(forKey: $0.id) ?? [] }
-        while let name = rest.popLast() {
-            try revive(name)
-            // An entry that depends on two of them comes once.
-            rest += dependents.removeValue(forKey: name.id) ?? []
+        // In their order, and one that depends on two of them once.
+        var (row, known) = (found[...], Set<UUID>())
+        while let name = row.popFirst() {
+            guard known.insert(name.id).inserted else { continue }
+            if let entry = try revive(name) { revived.append(entry) }
+            row += dependents.removeValue(forKey: name.id) ?? []
         }
     }
 
-    private func revive(_ name: OutboxName) throws(NetworkError) {
+    private func revive(_ name: OutboxName) throws(NetworkError) -> Revived? {
         let needsRecord = name.hasDependencies || name.hasOptions
         let record = needsRecord ? try? folder.read(name, in: .dead) : nil
         // Before others may send it. Its tries are counted from the beginning.
         folder.forgetTries(of: name.id)
+        var entry: OutboxName?
         if let options = record?.options, let unique = options.unique {
-            var isRevived = false
             try folder.changeUnique(unique.name) { names throws(NetworkError) in
-                isRevived = try folder.revive(name)
+                entry = try folder.revive(name)
                 // Another row of periods has begun: this one is sent, and ends.
-                return isRevived && (options.period == nil || names.isEmpty) ? names + [name] : names
+                guard let entry, options.period == nil || names.isEmpty else { return names }
+                return names + [entry]
             }
-            guard isRevived else { return }
         } else {
-            guard try folder.revive(name) else { return }
+            entry = try folder.revive(name)
         }
-        let old = state.withLock { $0.details.removeValue(forKey: name.id) }
-        withExtendedLifetime(old) {}
-        tell(.retried(name.id), record?.options)
-        post(.added(name, after: record?.after ?? [], changes: folder.changes), onCallersThread: true)
-        // Last: those that depend on it find that it is an entry.
-        folder.forgetReason(of: name.id)
+        return entry.map { ($0, record) }
     }
 }

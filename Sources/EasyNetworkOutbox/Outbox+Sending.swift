@@ -120,16 +120,22 @@ extension Outbox {
             let files = try folder.attachments(of: body, name)
             if !files.isEmpty { options.body = body.placed { url in files[url.path] ?? url } }
         }
-        return (request, operation(request, options, name.id))
+        return (request, operation(request, options, name))
     }
 
     private func operation<Request: APIRequest>(
         _ request: Request,
         _ options: RequestOptions,
-        _ id: UUID
+        _ name: OutboxName
     ) -> ServiceOperation {
         let operation = EntryOperation(request, options, of: service)
-        operation.willSend = { [weak self] in self?.tell(.sending(id)) }
+        operation.willSend = { [weak self] in
+            guard let self else { return true }
+            // Another process may have removed it while the job waited for its slot.
+            guard folder.has(name) else { return false }
+            tell(.sending(name.id))
+            return true
+        }
         // A message that the cache answers has not reached the server.
         operation.ignoresCache = true
         return operation
@@ -268,13 +274,13 @@ extension Outbox {
     }
 }
 
-/// The job of an entry, which tells when it sends.
+/// The job of an entry, which asks whether it may send.
 private final class EntryOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
     // Sendable because its property is written before it is added to a queue.
-    var willSend: (@Sendable () -> Void)?
+    var willSend: (@Sendable () -> Bool)?
 
     override func execute() {
-        willSend?()
+        guard willSend?() ?? true else { return finish(NetworkError(code: .cancelled, message: "it was removed")) }
         super.execute()
     }
 }

@@ -163,6 +163,32 @@ struct OutboxFolder: Sendable {
     /// The name of a file of the body.
     static func attachment(_ index: Int) -> String { "file\(index)" }
 
+    // MARK: - Moves
+
+    /// Has no other outbox of the directory move entries between the two places while it runs: an entry that is found
+    /// in one of them is there, and one that is in neither is gone. It waits for those that do so now.
+    func alone<Result>(_ work: () throws(NetworkError) -> Result) throws(NetworkError) -> Result {
+        try locked("dead", work)
+    }
+
+    private func locked<Result>(
+        _ name: String,
+        _ work: () throws(NetworkError) -> Result
+    ) throws(NetworkError) -> Result {
+        let lock = try attempt {
+            let lock = try Lock.open(path(name))
+            try lock.wait()
+            return lock
+        }
+        defer { withExtendedLifetime(lock) {} }
+        return try work()
+    }
+
+    /// Removes an entry or a dead letter. Call it within ``alone(_:)``.
+    func remove(_ name: OutboxName) throws(NetworkError) {
+        if try !remove(name, from: .entries) { try remove(name, from: .dead) }
+    }
+
     /// Removes an entry in one step.
     ///
     /// - Returns: false when it is not here any more.
@@ -186,7 +212,7 @@ struct OutboxFolder: Sendable {
         return true
     }
 
-    /// Makes an entry a dead letter.
+    /// Makes an entry a dead letter. Call it within ``alone(_:)``.
     func bury(_ name: OutboxName, _ error: NetworkError) throws(NetworkError) {
         let temporary = newTemporary()
         do throws(NetworkError) {
@@ -210,20 +236,22 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// Makes a dead letter an entry again. Its reason is to be forgotten when others know that it is one.
+    /// Makes a dead letter an entry again. Its reason is to be forgotten when others know that it is one. Call it within
+    /// ``alone(_:)``.
     ///
-    /// - Returns: false when it is not a dead letter any more.
-    func revive(_ name: OutboxName) throws(NetworkError) -> Bool {
+    /// - Returns: its name; nil when there is no such dead letter.
+    func revive(_ name: OutboxName) throws(NetworkError) -> OutboxName? {
         try attempt {
             do { try files.rename(path(.dead, name), to: path(.entries, name)) } catch POSIXError.ENOENT {
-                return false
+                return nil
             }
-            return true
+            return name
         }
     }
 
-    func forgetReason(of id: UUID) {
-        discard(reason(id))
+    /// Forgets why an entry was a dead letter, unless it is one again. Call it within ``alone(_:)``.
+    func forgetReason(of name: OutboxName) {
+        if has(name) { discard(reason(name.id)) }
     }
 
     func has(_ name: OutboxName) -> Bool { exists(path(.entries, name)) }
@@ -333,13 +361,14 @@ struct OutboxFolder: Sendable {
         _ name: String,
         _ change: ([OutboxName]) throws(NetworkError) -> [OutboxName]
     ) throws(NetworkError) {
+        try locked("unique") { () throws(NetworkError) in try changeUniqueAlone(name, change) }
+    }
+
+    private func changeUniqueAlone(
+        _ name: String,
+        _ change: ([OutboxName]) throws(NetworkError) -> [OutboxName]
+    ) throws(NetworkError) {
         let list = path("unique/" + OutboxName.fileName(name))
-        let lock = try attempt {
-            let lock = try Lock.open(path("unique"))
-            try lock.wait()
-            return lock
-        }
-        defer { withExtendedLifetime(lock) {} }
         let lines = try attempt {
             do { return try files.read(list) { size in size }.0 } catch POSIXError.ENOENT { return Data() }
         }

@@ -315,7 +315,7 @@ struct OutboxState: Hashable, Sendable {
         }
         if phase == .delivering {
             (hasRead, listedChanges) = (true, changes)
-            adopt(found, late: reading.late)
+            adopt(found, late: reading.late, &effects)
             for (id, work) in work where work.step == .toBeChecked {
                 self.work[id]?.step = .checking
                 effects.append(.check(work.name))
@@ -326,10 +326,18 @@ struct OutboxState: Hashable, Sendable {
         if isOver { endDrains(reading.drains, &effects) }
     }
 
-    private mutating func adopt(_ found: [OutboxName: [UUID]], late: [OutboxName: [UUID]]) {
+    private mutating func adopt(
+        _ found: [OutboxName: [UUID]],
+        late: [OutboxName: [UUID]],
+        _ effects: inout [Effect]
+    ) {
         for name in Array(index.all) where found[name] == nil && late[name] == nil {
-            // Another process has removed it. An entry under way is not found when it is sent.
-            if work[name.id] == nil { index.remove(name.id) }
+            // Another process has removed it. Its job may wait for a slot, the network, or a retry.
+            switch work[name.id]?.step {
+            case nil: index.remove(name.id)
+            case .sending: effects.append(.cancel(name.id))
+            case .checking, .toBeChecked, .settling: break
+            }
         }
         for (name, after) in found {
             index.insert(name, after: after)

@@ -20,6 +20,13 @@ struct OutboxExplorationTests {
         case add(Int, Int)
         case retry(Int, Int)
         case remove(Int, Int)
+
+        var outbox: Int {
+            switch self {
+            case .start(let outbox), .drain(let outbox), .stop(let outbox): outbox
+            case .add(let outbox, _), .retry(let outbox, _), .remove(let outbox, _): outbox
+            }
+        }
     }
 
     struct Scenario: CustomTestStringConvertible {
@@ -35,6 +42,8 @@ struct OutboxExplorationTests {
         var releasesLock = false
         /// Whether an outbox looks only after a sign of a change, in place of at any time.
         var isTold = false
+        /// Whether the next order may come while another outbox carries out the last one.
+        var overlaps = false
     }
 
     /// How often something happens that need not.
@@ -61,6 +70,9 @@ struct OutboxExplorationTests {
         case bury(Int)
         case take(Int)
         case announceRemoved(Int)
+        /// The lock of the moves between the two places of entries.
+        case lockMoves
+        case unlockMoves
     }
 
     /// What an outbox has begun.
@@ -92,6 +104,10 @@ struct OutboxExplorationTests {
         var reasons: Set<Int> = []
         var changes = 0
         var holder: Int?
+        /// The outbox that has the lock of the moves.
+        var mover: Int?
+        /// The entries whose removal has returned.
+        var removed: Set<Int> = []
         var accepted: Set<Int> = []
         var revived: Set<Int> = []
         /// The entries that let others of their lane pass, and those that were found to be before their time.
@@ -182,6 +198,24 @@ struct OutboxExplorationTests {
             lanes: [1: "a", 2: "b"],
             after: [2: 1],
             budget: Budget(crashes: 1)
+        ),
+        Scenario(
+            testDescription: "a removal of a dead letter with a dependent while the other process retries it",
+            orders: [.start(0), .retry(1, 1), .remove(0, 1)],
+            first: [1, 2],
+            lanes: [1: "a", 2: "b"],
+            after: [2: 1],
+            budget: Budget(refusals: 1),
+            overlaps: true
+        ),
+        Scenario(
+            testDescription: "a retry of a dead letter with a dependent while the other process removes it",
+            orders: [.start(0), .remove(1, 1), .retry(0, 1)],
+            first: [1, 2],
+            lanes: [1: "a", 2: "b"],
+            after: [2: 1],
+            budget: Budget(refusals: 1),
+            overlaps: true
         ),
         Scenario(
             testDescription: "a disk that fails after success and refusal",
@@ -321,6 +355,8 @@ struct OutboxExplorationTests {
                 continue
             }
             for pending in box.pending.keys {
+                // An entry becomes a dead letter within the lock.
+                if case .effect(.settle(_, .dead)) = pending, world.mover != nil { continue }
                 var other = world
                 let left = (box.pending[pending] ?? 0) - 1
                 other.boxes[number].pending[pending] = left > 0 ? left : nil
@@ -329,7 +365,9 @@ struct OutboxExplorationTests {
                 }
             }
             // What an event asks of the user's own thread is done before the next step.
-            if let step = box.steps.first, box.pending[.effect(.ring)] == nil {
+            if let step = box.steps.first, box.pending[.effect(.ring)] == nil,
+                step != .lockMoves || world.mover == nil
+            {
                 var other = world
                 other.boxes[number].steps.removeFirst()
                 take(step, number, &other, &walk)
@@ -354,12 +392,18 @@ struct OutboxExplorationTests {
                 }
                 other.boxes[number] = Box()
                 if other.holder == number { other.unlock(in: walk.scenario) }
+                if other.mover == number { other.mover = nil }
                 moves.append(("\(number) crashes", other))
             }
         }
-        let isBusy = world.boxes.contains { !$0.steps.isEmpty || $0.pending[.effect(.ring)] != nil }
-        if !isBusy, world.orderCount < walk.scenario.orders.count {
+        if world.orderCount < walk.scenario.orders.count {
             let order = walk.scenario.orders[world.orderCount]
+            let isBusy = world.boxes.indices.contains { number in
+                let box = world.boxes[number]
+                guard !walk.scenario.overlaps || number == order.outbox else { return false }
+                return !box.steps.isEmpty || box.pending[.effect(.ring)] != nil
+            }
+            guard !isBusy else { return moves }
             var other = world
             other.orderCount += 1
             begin(order, &other, &walk)
@@ -405,15 +449,9 @@ struct OutboxExplorationTests {
             if let other = walk.scenario.after[entry], world.dead.contains(other) { return }
             world.boxes[number].steps = [.place(entry), .announce(entry)]
         case .retry(let number, let entry):
-            if world.dead.contains(entry) {
-                world.boxes[number].steps = [
-                    .revive(entry), .announce(entry), .forget(entry), .reviveDependents(of: entry),
-                ]
-            } else {
-                post(.hastened(id(entry)), number, &world, &walk)
-            }
+            world.boxes[number].steps = [.lockMoves, .revive(entry)]
         case .remove(let number, let entry):
-            world.boxes[number].steps = [.buryDependents(of: entry), .take(entry), .announceRemoved(entry)]
+            world.boxes[number].steps = [.lockMoves, .buryDependents(of: entry)]
         }
     }
 
@@ -425,32 +463,46 @@ struct OutboxExplorationTests {
         case .announce(let entry):
             let after = walk.scenario.after[entry].map { [id($0)] } ?? []
             post(.added(name(entry, walk.scenario), after: after, changes: world.changes), number, &world, &walk)
+        case .lockMoves: world.mover = number
+        case .unlockMoves: world.mover = nil
         case .revive(let entry):
             guard world.dead.remove(entry) != nil else {
-                world.boxes[number].steps.removeAll { $0 == .announce(entry) || $0 == .forget(entry) }
+                world.boxes[number].steps = [.unlockMoves]
+                post(.hastened(id(entry)), number, &world, &walk)
                 return
             }
             world.entries.insert(entry)
             world.revived.insert(entry)
-        case .forget(let entry): world.reasons.remove(entry)
+            world.boxes[number].steps = [.reviveDependents(of: entry)]
+        case .forget(let entry): if world.entries.contains(entry) { world.reasons.remove(entry) }
         case .reviveDependents(let entry):
-            for one in dependents(entry) where world.dead.contains(one) {
-                world.boxes[number].steps += [.revive(one), .announce(one), .forget(one)]
+            let revived = dependents(entry).filter(world.dead.contains)
+            for one in revived {
+                world.dead.remove(one)
+                world.entries.insert(one)
+                world.revived.insert(one)
             }
+            let all = [entry] + revived
+            world.boxes[number].steps =
+                [.unlockMoves] + all.map { .announce($0) } + [.lockMoves] + all.map { .forget($0) } + [.unlockMoves]
         case .buryDependents(let entry):
-            for one in dependents(entry).reversed() where world.entries.contains(one) {
-                world.boxes[number].steps.insert(
-                    contentsOf: [.giveReason(one), .bury(one), .announceRemoved(one)],
-                    at: 0
-                )
-            }
+            let buried = dependents(entry).filter(world.entries.contains)
+            world.boxes[number].steps =
+                buried.flatMap { [.giveReason($0), .bury($0)] } + [.take(entry), .unlockMoves]
+                + (buried + [entry]).map { .announceRemoved($0) }
         case .giveReason(let entry): world.reasons.insert(entry)
         case .bury(let entry): if world.entries.remove(entry) != nil { world.dead.insert(entry) }
         case .take(let entry):
             world.entries.remove(entry)
             world.dead.remove(entry)
             world.reasons.remove(entry)
-        case .announceRemoved(let entry): post(.removed(id(entry)), number, &world, &walk)
+        case .announceRemoved(let entry):
+            // The last step, before the call returns.
+            if world.boxes[number].steps.isEmpty { world.removed.insert(entry) }
+            post(.removed(id(entry)), number, &world, &walk)
+        }
+        if let entry = world.removed.first(where: { world.entries.contains($0) || world.dead.contains($0) }) {
+            walk.violation = "\(entry) is back after it was removed"
         }
     }
 
@@ -499,6 +551,7 @@ struct OutboxExplorationTests {
             } else if !world.dead.contains(entry) {
                 world.reasons.remove(entry)
             }
+            world.mover = nil
             answer(.settled(id(entry), retryDelay: nil), in: world, "buries \(entry)")
         case .effect(.lock):
             let isFree = world.holder == nil
@@ -525,6 +578,7 @@ struct OutboxExplorationTests {
                 answer(.settled(name.id, retryDelay: 0), in: other, "cannot settle \(entry)")
             }
             if verdict == .dead {
+                world.mover = number
                 world.reasons.insert(entry)
                 then(.burying(entry), "gives the reason of \(entry)")
             } else {
@@ -594,7 +648,7 @@ struct OutboxExplorationTests {
         let overtaken = world.entries.first { $0 < entry && (scenario.lanes[$0] ?? "") == lane && isOpen($0) }
         if let overtaken { return "\(entry) is sent before \(overtaken)" }
         if let other = scenario.after[entry], !world.accepted.contains(other),
-            world.entries.contains(other) || world.dead.contains(other)
+            world.entries.contains(other) || world.dead.contains(other) || world.removed.contains(other)
         {
             return "\(entry) is sent before \(other), which it comes after"
         }

@@ -97,6 +97,7 @@ final class OutboxFixture {
         maximumAge: TimeInterval = .infinity,
         queue: NetworkQueue = NetworkQueue(),
         activity: ExpiringActivity? = nil,
+        files: CacheFiles? = nil,
         _ change: (inout HostSettings) -> Void = { _ in }
     ) throws -> Outbox {
         let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport) {
@@ -105,7 +106,7 @@ final class OutboxFixture {
             change(&$0)
         }
         let outbox = Outbox(
-            try OutboxFolder(directory, files: files),
+            try OutboxFolder(directory, files: files ?? self.files),
             queue,
             EasyNetworkService(host),
             maximumCount,
