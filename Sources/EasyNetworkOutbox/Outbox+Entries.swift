@@ -163,7 +163,7 @@ extension Outbox {
     /// Greater than that of every entry whose ``add(_:lane:priority:after:options:)`` has returned, in any process.
     private func nextSequence() throws(NetworkError) -> UInt64 {
         if state.withLock({ $0.hasSequence }) { return try folder.nextSequence() }
-        let number = try folder.nextSequence(after: folder.list(.entries).last?.sequence ?? 0)
+        let number = try folder.nextSequence(after: folder.lastSequence())
         state.withLock { $0.hasSequence = true }
         return number
     }

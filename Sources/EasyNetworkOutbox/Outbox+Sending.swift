@@ -21,6 +21,9 @@ extension Outbox {
         let begin = clock.now
         do throws(NetworkError) {
             let record = try folder.read(name)
+            guard name.isInOrder else {
+                throw NetworkError(code: .cannotParseResponse, message: "its number \(name.sequence) is damaged")
+            }
             if let wait = wait(of: name, record) { return postpone(name, wait, at: begin, record.options?.conditions) }
             (request, operation) = try job(for: name, record)
         } catch {

@@ -48,8 +48,16 @@ struct OutboxFolder: Sendable {
             values.isExcludedFromBackup = true
             try url.setResourceValues(values)
             #endif
-            // Other processes hear of changes to it.
-            close(open(root + "/changes", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
+            // Other processes hear of changes to it. Without it they find them later.
+            for _ in 0..<2 {
+                do {
+                    close(try RegularFile.open(root + "/changes", O_WRONLY | O_CREAT).descriptor)
+                } catch let error where Self.isStranger(error) {
+                    unlink(root + "/changes")
+                    continue
+                } catch {}
+                break
+            }
             return try Scratch(in: root + "/tmp", files)
         }
     }
@@ -123,8 +131,7 @@ struct OutboxFolder: Sendable {
         let data = try attempt {
             do {
                 return try files.read(record) { size in size }.0
-            } catch let error as POSIXError where [.ENOENT, .ELOOP, .EISDIR, .ENXIO, .EMLINK].contains(error.code) {
-                // Something else is in its place: a link, a directory, a pipe.
+            } catch let error where Self.isStranger(error) || (error as? POSIXError)?.code == .ENOENT {
                 return Data()
             }
         }
@@ -137,6 +144,11 @@ struct OutboxFolder: Sendable {
             throw NetworkError(code: .cannotParseResponse, message: "the file \(record) is damaged")
         }
         return value
+    }
+
+    /// Whether something else is in the place of a file: a link, a directory, a pipe.
+    private static func isStranger(_ error: any Error) -> Bool {
+        (error as? POSIXError).map { [.ELOOP, .EISDIR, .ENXIO, .EMLINK].contains($0.code) } ?? false
     }
 
     /// The files of a body in the outbox, by the paths that they have in the body.
@@ -239,13 +251,15 @@ struct OutboxFolder: Sendable {
     /// Makes a dead letter an entry again. Its reason is to be forgotten when others know that it is one. Call it within
     /// ``alone(_:)``.
     ///
-    /// - Returns: its name; nil when there is no such dead letter.
+    /// - Returns: its name, which has another number if the one of the letter was none of an outbox; nil when there is
+    ///   no such dead letter.
     func revive(_ name: OutboxName) throws(NetworkError) -> OutboxName? {
-        try attempt {
-            do { try files.rename(path(.dead, name), to: path(.entries, name)) } catch POSIXError.ENOENT {
+        let newName = name.isInOrder ? name : name.numbered(try nextSequence(after: lastSequence()))
+        return try attempt {
+            do { try files.rename(path(.dead, name), to: path(.entries, newName)) } catch POSIXError.ENOENT {
                 return nil
             }
-            return name
+            return newName
         }
     }
 
@@ -370,7 +384,11 @@ struct OutboxFolder: Sendable {
     ) throws(NetworkError) {
         let list = path("unique/" + OutboxName.fileName(name))
         let lines = try attempt {
-            do { return try files.read(list) { size in size }.0 } catch POSIXError.ENOENT { return Data() }
+            do {
+                return try files.read(list) { size in size }.0
+            } catch let error where Self.isStranger(error) || (error as? POSIXError)?.code == .ENOENT {
+                return Data()
+            }
         }
         let found = String(decoding: lines, as: UTF8.self).split(separator: "\n").compactMap { OutboxName(String($0)) }
         let names = try change(found.filter(has))
@@ -424,29 +442,34 @@ struct OutboxFolder: Sendable {
     /// Counts up what is in a file by its length, in one step and without a lock.
     ///
     /// - Returns: the count, with this one.
-    private func count(_ name: String, by number: Int = 1) throws -> Int {
-        let descriptor = open(path(name), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    private func count(_ name: String, by number: Int = 1) throws -> UInt64 {
+        let (descriptor, status) = try RegularFile.open(path(name), O_WRONLY | O_APPEND | O_CREAT)
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        // A damaged file may have no room.
+        guard status.st_size < OutboxSequence.countLimit else { return OutboxSequence.countLimit }
         try file.write(contentsOf: Data(count: number))
-        return Int(clamping: try file.offset())
+        return try file.offset()
+    }
+
+    /// The greatest number of an entry after which others may come; 0 without entries.
+    func lastSequence() throws(NetworkError) -> UInt64 {
+        try list(.entries).last { $0.sequence < OutboxSequence.baseLimit }?.sequence ?? 0
     }
 
     /// The next number in the order of entries.
     ///
-    /// - Parameter minimum: a number of an entry that is there. Default nil: it is known that the file's are greater.
+    /// - Parameter minimum: ``lastSequence()``. Default nil: it is known that the file's numbers are greater.
     func nextSequence(after minimum: UInt64? = nil) throws(NetworkError) -> UInt64 {
         try attempt {
             while true {
-                if let base = try sequenceBase(after: minimum) {
-                    let number = base &+ UInt64(try count("sequence"))
-                    guard let minimum, number <= minimum else { return number }
-                    // After a loss of power the file may be shorter than it was.
-                    if minimum - number < 1 << 20 {
-                        return base &+ UInt64(try count("sequence", by: Int(minimum - number) + 1))
-                    }
+                let base = try sequenceBase(after: minimum)
+                var count = base == nil ? 0 : try count("sequence")
+                if case .extend(let number) = OutboxSequence.step(base: base, count: count, after: minimum ?? 0) {
+                    count = try self.count("sequence", by: number)
                 }
-                // It is damaged.
+                if case .take(let number) = OutboxSequence.step(base: base, count: count, after: minimum ?? 0) {
+                    return number
+                }
                 try makeSequence(after: minimum, isNew: false)
             }
         }
@@ -458,6 +481,8 @@ struct OutboxFolder: Sendable {
             do {
                 let (text, _) = try files.read(path("sequence")) { _ in 16 }
                 return text.count == 16 ? UInt64(String(decoding: text, as: UTF8.self), radix: 16) : nil
+            } catch let error where Self.isStranger(error) {
+                return nil
             } catch POSIXError.ENOENT {
                 try makeSequence(after: minimum, isNew: true)
             }
@@ -465,7 +490,7 @@ struct OutboxFolder: Sendable {
     }
 
     private func makeSequence(after minimum: UInt64?, isNew: Bool) throws {
-        let minimum = try minimum ?? list(.entries).last?.sequence ?? 0
+        let minimum = try minimum ?? lastSequence()
         let temporary = newTemporary()
         defer { discard(temporary) }
         let digits = String(minimum, radix: 16)

@@ -25,11 +25,23 @@ struct OutboxName: Hashable, Sendable {
     ) {
         (self.sequence, self.id, self.priority) = (sequence, id, priority)
         (self.hasDependencies, self.hasOptions, self.type, self.lane) = (hasDependencies, hasOptions, type, lane)
-        let digits = String(sequence, radix: 16)
-        let padded = String(repeating: "0", count: 16 - digits.count) + digits
         let flags =
             "\(priority.rawValue)" + (hasDependencies ? "d" : "") + (hasOptions ? "o" : "") + (lane == nil ? "u" : "")
-        text = [padded, id.uuidString, flags, Self.encoded(type), Self.encoded(lane ?? "")].joined(separator: ".")
+        let parts = [Self.padded(sequence), id.uuidString, flags, Self.encoded(type), Self.encoded(lane ?? "")]
+        text = parts.joined(separator: ".")
+    }
+
+    /// Whether an outbox may have given the number. If not, the entry becomes a dead letter.
+    var isInOrder: Bool { sequence < OutboxSequence.limit }
+
+    /// The name of the same entry with another number.
+    func numbered(_ sequence: UInt64) -> OutboxName {
+        OutboxName(Self.padded(sequence) + text.dropFirst(16)) ?? self
+    }
+
+    private static func padded(_ sequence: UInt64) -> String {
+        let digits = String(sequence, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
     /// - Returns: nil for a name that is not one of an entry.
@@ -42,9 +54,8 @@ struct OutboxName: Hashable, Sendable {
     }
 
     private static func read(_ bytes: UnsafeBufferPointer<UInt8>, _ text: String) -> OutboxName? {
-        // Numbers beyond 2^62 are none of ours, and leave no room for the next ones.
         guard bytes.count > 54, bytes[16] == UInt8(ascii: "."), bytes[53] == UInt8(ascii: "."),
-            let sequence = number(bytes[..<16]), sequence < 1 << 62, let id = id(bytes[17..<53])
+            let sequence = number(bytes[..<16]), let id = id(bytes[17..<53])
         else { return nil }
         let parts = bytes[54...].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let digit = parts[0].first,

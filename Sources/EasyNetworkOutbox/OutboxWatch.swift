@@ -77,7 +77,7 @@ final class OutboxWatch: @unchecked Sendable {
     /// - Parameter changed: called on a queue of its own.
     /// - Returns: nil when the file cannot be opened.
     init?(_ directory: String, _ changed: @escaping @Sendable () -> Void) {
-        let descriptor = open(directory + "/changes", O_EVTONLY | O_CLOEXEC)
+        let descriptor = open(directory + "/changes", O_EVTONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         let queue = DispatchQueue(label: "EasyNetwork.Outbox.watch", autoreleaseFrequency: .workItem)
         source = DispatchSource.makeFileSystemObjectSource(

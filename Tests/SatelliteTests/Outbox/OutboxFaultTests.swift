@@ -182,7 +182,7 @@ struct OutboxFaultTests {
 
     @Test(
         "BEY-13: the order of entries is kept when the file of their numbers is damaged, shorter, or gone",
-        arguments: ["", "shorter", "damaged", "empty", "gone"]
+        arguments: ["", "shorter", "damaged", "empty", "gone", "too great", "at the limit", "below it", "long", "pipe"]
     )
     func order(of fault: String) async throws {
         let fixture = OutboxFixture()
@@ -196,6 +196,13 @@ struct OutboxFaultTests {
                 case "damaged": try Data("none".utf8).write(to: file)
                 case "empty": try Data().write(to: file)
                 case "gone": try FileManager.default.removeItem(at: file)
+                case "too great": try Data("7fffffffffffffff".utf8).write(to: file)
+                case "at the limit": try Data("3fffffffffffffff".utf8).write(to: file)
+                case "below it": try Data("3fffffffffffff00".utf8).write(to: file)
+                case "long": expect(truncate(file.path, 1 << 41), equals: 0)
+                case "pipe":
+                    try FileManager.default.removeItem(at: file)
+                    expect(mkfifo(file.path, 0o600), equals: 0)
                 default: break
                 }
             }
@@ -206,6 +213,92 @@ struct OutboxFaultTests {
         try expect(one.entries.map(\.id), equals: ids)
         try await expect(one.drain(deadline: 60).isEmpty)
         expect(fixture.texts, equals: (0..<6).map { "\($0)" })
+    }
+
+    @Test("BEY-13: an entry with a number that no outbox gives is a dead letter, to be retried, and loses no other")
+    func numbers() async throws {
+        let fixture = OutboxFixture()
+        let outbox = try fixture.outbox()
+        try outbox.add(OutboxMessage(text: "first"), lane: "a")
+        let entries = fixture.directory.path + "/entries/"
+        let name = try #require(try outbox.folder.list(.entries).first)
+        for sequence in [OutboxSequence.limit - 1, OutboxSequence.limit, 1 << 63, .max] {
+            let other = OutboxName(
+                sequence: sequence,
+                id: UUID(),
+                priority: .normal,
+                hasDependencies: false,
+                type: "message",
+                lane: "a"
+            )
+            try FileManager.default.copyItem(atPath: entries + name.text, toPath: entries + other.text)
+        }
+        // A program that has added some, and one that begins now.
+        for number in 1...3 { try outbox.add(OutboxMessage(text: "\(number)"), lane: "a") }
+        let later = try fixture.outbox()
+        for number in 4...6 { try later.add(OutboxMessage(text: "\(number)"), lane: "a") }
+        try await expect(outbox.drain(deadline: 60).isEmpty)
+        expect(fixture.texts, equals: ["first", "1", "2", "3", "4", "5", "6", "first"])
+        let dead = try outbox.deadLetters
+        expect(dead.map(\.error?.code), equals: Array(repeating: .cannotParseResponse, count: 3))
+        try outbox.retry(dead.map(\.id))
+        try await expect(outbox.drain(deadline: 60).isEmpty)
+        expect(fixture.texts.suffix(3) == ["first", "first", "first"] && fixture.count("dead") == 0)
+    }
+
+    @Test("BEY-13: whatever the file of numbers holds, the next one follows the last entry and is one that is read")
+    func everyNumber() {
+        let edges: [UInt64] = [
+            0, 1, 1 << 20, 1 << 40, 1 << 61, OutboxSequence.baseLimit, OutboxSequence.limit, 1 << 63, .max,
+        ]
+        let numbers = edges.flatMap { [$0 &- 1, $0, $0 &+ 1] }
+        var violations: [String] = []
+        for base in numbers {
+            for count in numbers where count > 0 {
+                for minimum in numbers where minimum < OutboxSequence.baseLimit {
+                    var file: (base: UInt64, count: UInt64) = (base, count)
+                    var number: UInt64?
+                    for _ in 0..<3 where number == nil {
+                        switch OutboxSequence.step(base: file.base, count: file.count, after: minimum) {
+                        case .take(let next): number = next
+                        case .extend(let length): file.count += UInt64(length)
+                        case .replace: file = (minimum, 1)
+                        }
+                    }
+                    guard let number, number > minimum, number < OutboxSequence.limit else {
+                        violations.append("\(base) + \(count) after \(minimum): \(String(describing: number))")
+                        continue
+                    }
+                }
+            }
+        }
+        expect(violations.isEmpty)
+    }
+
+    @Test("BEY-13: a pipe in the place of a file of the directory is not waited for, and does no harm")
+    func pipes() async throws {
+        for name in ["changes", "sequence", "unique/" + OutboxName.fileName("a")] {
+            let fixture = OutboxFixture()
+            // Makes the directory.
+            _ = try fixture.outbox()
+            let pipe = fixture.directory.path + "/" + name
+            unlink(pipe)
+            expect(mkfifo(pipe, 0o600), equals: 0)
+            let directory = fixture.directory
+            let isOpened = RegularFileTests.result(pipe: pipe) { (try? OutboxFolder(directory)) != nil }
+            guard isOpened == true else {
+                Issue.record("\(name): the outbox is not opened")
+                continue
+            }
+            let outbox = try fixture.outbox()
+            let isAdded = RegularFileTests.result(pipe: pipe) {
+                outbox.folder.ring()
+                return (try? outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(unique: .keep("a")))) != nil
+            }
+            expect(isAdded, equals: true, "\(name)")
+            try await expect(outbox.drain(deadline: 60).isEmpty)
+            expect(fixture.texts, equals: ["a"])
+        }
     }
 
     @Test("BEY-13: a drain ends when nothing is left, also of what another process adds to a directory that was read")
