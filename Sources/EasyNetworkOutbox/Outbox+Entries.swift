@@ -58,9 +58,10 @@ extension Outbox {
             return url
         }
         let now = clock.date
-        var id = UUID()
+        var (id, replaced) = (UUID(), [UUID]())
         func place(after: [UUID]) throws(NetworkError) -> OutboxName {
-            if maximumCount < .max, try count >= maximumCount {
+            // Those that it replaces make room.
+            if maximumCount < .max, try count - replaced.count >= maximumCount {
                 throw NetworkError(
                     code: .refused,
                     message: "the outbox has \(maximumCount) entries, which is its limit"
@@ -92,8 +93,7 @@ extension Outbox {
             announce(name, after: after, options)
             return id
         }
-        var (added, replaced): (OutboxName?, [UUID]) = (nil, [])
-        var after = after
+        var (added, after): (OutboxName?, [UUID]) = (nil, after)
         do throws(NetworkError) {
             try folder.changeUnique(unique.name) { names throws(NetworkError) in
                 switch unique {

@@ -192,6 +192,22 @@ struct OutboxOptionsTests {
         try expect(add("8", .keep("a"), to: outbox) != last)
     }
 
+    @Test("BEY-13, BEY-19: a full outbox takes an entry that replaces another one, and no other")
+    func replaceWhenFull() async throws {
+        let outbox = try fixture.outbox(maximumCount: 2)
+        func add(_ text: String, _ unique: OutboxOptions.Unique) throws {
+            try outbox.add(OutboxMessage(text: text), options: OutboxOptions(unique: unique))
+        }
+        try add("old", .replace("position"))
+        try add("other", .keep("sync"))
+        try add("new", .replace("position"))
+        for unique in [OutboxOptions.Unique.replace("none"), .append("position")] {
+            expect(#expect(throws: NetworkError.self) { try add("too many", unique) }?.code, equals: .refused)
+        }
+        try await expect(outbox.drain(deadline: 60).isEmpty)
+        expect(fixture.texts.sorted(), equals: ["new", "other"])
+    }
+
     @Test("BEY-19: many that want to be the only one at once, in several outboxes, are one")
     func uniqueAtOnce() async throws {
         let outboxes = try (0..<4).map { _ in try fixture.outbox() }
