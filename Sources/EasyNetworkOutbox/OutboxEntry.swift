@@ -33,7 +33,8 @@ public struct OutboxEntry: Identifiable, Sendable {
     /// network may bring it earlier.
     public var nextTry: Date?
     /// The last failure: of a dead letter the reason, of another entry that of the last try; else nil. What was on disk
-    /// has the code, the message, the status and the beginning of the response body alone.
+    /// has the code, the message, the status and the beginning of the response body alone, and that only if a log would
+    /// show it.
     public var error: NetworkError?
 
     let name: OutboxName

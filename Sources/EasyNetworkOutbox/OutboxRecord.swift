@@ -33,7 +33,7 @@ struct OutboxFailure: Codable, Sendable {
     var statusCode: Int?
     var attempts: Int?
     var serverMessage: String?
-    /// The beginning of the answer's text without secrets, which may tell why.
+    /// The beginning of the response's text without secrets, which may tell why; nil where a log leaves the body out.
     var responseBody: Data?
 
     /// The number of bytes that are kept of an answer.
@@ -43,11 +43,15 @@ struct OutboxFailure: Codable, Sendable {
         (code, message) = (error.code.rawValue, error.message.map(Redaction().redacted))
         (statusCode, attempts) = (error.statusCode, error.attempts)
         serverMessage = error.serverMessage.map(Redaction().redacted)
-        let text = error.responseBody.map { body in
-            Redaction().redactedText(of: body, contentType: error.headers["Content-Type"])
-                ?? Redaction().redacted(String(decoding: body, as: UTF8.self))
+        responseBody = error.responseBody.flatMap { body in
+            // One of this length may have been cut.
+            let limit = NetworkError.responseBodyLimit
+            let excerpt = BodyExcerpt(body, count: body.count < limit ? nil : .max, limit: limit)
+            // As in a log: a body is left out when its secrets cannot be found.
+            guard case .text(let text) = ShownBody(excerpt, contentType: error.headers["Content-Type"], Redaction())
+            else { return nil }
+            return Data(ShownBody.beginning(of: text, Self.bodyLimit).utf8)
         }
-        responseBody = text.map { Data($0.utf8.prefix(Self.bodyLimit)) }
     }
 
     var error: NetworkError {

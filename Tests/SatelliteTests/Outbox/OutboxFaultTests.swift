@@ -138,6 +138,33 @@ struct OutboxFaultTests {
         expect(!String(decoding: stored, as: UTF8.self).contains("s3cr3t"))
     }
 
+    @Test("BEY-13, BEY-21: a dead letter keeps the response only if a log shows it")
+    func secretColumn() async throws {
+        let long = String(repeating: "x", count: NetworkError.responseBodyLimit)
+        // The type and the text of each response, and what is kept.
+        let responses: [(String, String, String?)] = [
+            ("text/csv", "user,password\nada,s3cr3t\n", nil), ("text/xml", "<password>s3cr3t</password>", nil),
+            ("application/json", #"{"password":"s3cr3t","rest":"\#(long)"}"#, nil),
+            ("text/plain", "\(long) s3cr3t", nil), ("text/csv", "user,age\nada,36\n", "user,age\nada,36\n"),
+            ("text/plain", "no such chat", "no such chat"),
+            ("application/json", #"{"password":"s3cr3t"}"#, #"{"password":"\#(Redaction.mark)"}"#),
+        ]
+        for (type, text, kept) in responses {
+            let fixture = OutboxFixture()
+            fixture.transport.route("POST", "*") { _ in
+                MockResponse(statusCode: 403, headers: ["Content-Type": type], body: .data(Data(text.utf8)))
+            }
+            let outbox = try fixture.outbox()
+            try outbox.add(OutboxMessage(text: "a"))
+            try await outbox.drain(deadline: 60)
+            let error = try #require(try outbox.deadLetters.first?.error)
+            expect(error.responseBody.map { String(decoding: $0, as: UTF8.self) }, equals: kept, "\(text.prefix(30))")
+            let errors = fixture.directory.appendingPathComponent("errors")
+            let files = try FileManager.default.contentsOfDirectory(at: errors, includingPropertiesForKeys: nil)
+            for file in files { try expect(!String(contentsOf: file, encoding: .utf8).contains("s3cr3t")) }
+        }
+    }
+
     @Test("BEY-13: what is no file in the place of an entry is a dead letter, and a drain ends")
     func strangers() async throws {
         let fixture = OutboxFixture()
