@@ -214,8 +214,9 @@ extension Outbox {
     }
 
     private func isEarly(_ name: OutboxName) -> Bool {
-        guard name.hasOptions, let record = try? folder.read(name), let options = record.options else { return false }
-        return record.begin.map(options.due) ?? .distantPast > clock.date
+        guard name.hasOptions, let record = try? folder.read(name) else { return false }
+        let now = clock.date
+        return record.due(at: now) ?? .distantPast > now
     }
 
     /// Forgets what is known of entries that other processes have removed.

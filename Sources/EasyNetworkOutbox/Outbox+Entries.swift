@@ -200,7 +200,8 @@ extension Outbox {
                 entry.isSending = sending.contains(name.id)
                 if tried.contains(name.id), let tries = folder.tries(of: name.id) {
                     (entry.attemptCount, entry.error) = (tries.count, tries.failure.error)
-                    entry.nextTry = max(tries.next, entry.nextTry ?? tries.next)
+                    let next = now + tries.wait(at: now)
+                    entry.nextTry = max(next, entry.nextTry ?? next)
                 }
                 // With what was not kept on disk.
                 if let error = errors[name.id] { entry.error = error }
@@ -236,7 +237,7 @@ extension Outbox {
             return entry
         }
         entry.options = options
-        if let due = record.begin.map(options.due), due > now { entry.nextTry = due }
+        if let due = record.due(at: now), due > now { entry.nextTry = due }
         return entry
     }
 

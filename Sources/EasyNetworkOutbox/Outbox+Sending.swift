@@ -48,7 +48,7 @@ extension Outbox {
     /// Why an entry is not sent now; nil when it is. Begins a try.
     private func wait(of name: OutboxName, _ record: OutboxRecord) -> OutboxIndex.Wait? {
         let (options, now) = (record.options ?? OutboxOptions(), clock.date)
-        if let due = record.begin.map(options.due), due > now {
+        if let due = record.due(at: now), due > now {
             state.withLock { $0.details[name.id, default: Detail()].options = options }
             return OutboxIndex.Wait(delay: min(due.timeIntervalSince(now), Self.longWait), reason: .early, isFirm: true)
         }
@@ -62,8 +62,7 @@ extension Outbox {
             return detail.attemptCount
         }
         // An earlier process has left it.
-        if let tries, tries.next > now {
-            let delay = min(tries.next.timeIntervalSince(now), tries.delay)
+        if let delay = tries?.wait(at: now), delay > 0 {
             return OutboxIndex.Wait(delay: delay, reason: .oldFailure, leavesLane: count >= options.yieldsAfter ?? .max)
         }
         guard let conditions = options.conditions, !areMet(conditions) else { return nil }
@@ -102,12 +101,7 @@ extension Outbox {
         for name: OutboxName,
         _ record: OutboxRecord
     ) throws(NetworkError) -> (any APIRequest, ServiceOperation) {
-        // For an entry with a time or a period, since then.
-        let start = max(
-            record.addedAt,
-            record.begin.map { (record.options ?? OutboxOptions()).due($0) } ?? record.addedAt
-        )
-        if clock.date.timeIntervalSince(start) > maximumAge {
+        if record.isOlder(than: maximumAge, at: clock.date) {
             throw NetworkError(code: .timedOut, message: "not delivered within \(maximumAge) seconds, the maximum age")
         }
         // A later period comes after the one before it, which leaves nothing.

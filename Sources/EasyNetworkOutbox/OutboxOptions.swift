@@ -114,11 +114,14 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
     /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for what cannot be meant.
     func check(lane: String?) throws(NetworkError) {
         func refuse(_ message: String) -> NetworkError { NetworkError(code: .invalidRequest, message: message) }
-        if let notBefore, !notBefore.timeIntervalSinceReferenceDate.isFinite { throw refuse("notBefore is no date") }
+        // Also refuses what is no number.
+        if let notBefore, !(abs(notBefore.timeIntervalSince1970) < Self.longestTime) {
+            throw refuse("notBefore is \(notBefore.timeIntervalSince1970) seconds after 1970, which is no date")
+        }
         if let unique { try OutboxName.check(unique.name, "name of unique entries") }
         if let period {
-            guard period >= 60, period < .infinity else {
-                throw refuse("period is \(period); it is 60 seconds or more")
+            guard period >= 60, period < Self.longestTime else {
+                throw refuse("period is \(period); it is 60 seconds or more, and less than 8,000 years")
             }
             guard lane == nil else { throw refuse("what has a period has no lane, which it would hold up") }
             switch unique {
@@ -132,8 +135,8 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
                 throw refuse("flex is \(flex); it is more than 0 and at most period")
             }
         }
-        if let retryDelays, !(retryDelays.lowerBound > 0 && retryDelays.upperBound < .infinity) {
-            throw refuse("retryDelays are \(retryDelays); they are more than 0 and finite")
+        if let retryDelays, !(retryDelays.lowerBound > 0 && retryDelays.upperBound < Self.longestTime) {
+            throw refuse("retryDelays are \(retryDelays); they are more than 0 and less than 8,000 years")
         }
         if let count = maximumAttemptCount, count < 1 {
             throw refuse("maximumAttemptCount is \(count); it is 1 or more")
@@ -141,16 +144,24 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
         if let count = yieldsAfter, count < 1 { throw refuse("yieldsAfter is \(count); it is 1 or more") }
     }
 
+    /// Until the year 10,000, in seconds.
+    private static let longestTime: TimeInterval = 253_402_300_800
+
     /// When an entry may be sent, of which the period begins then.
-    func due(_ begin: Date) -> Date {
+    ///
+    /// The clock may have been ahead when the period was chosen. So one that begins later than one period from now is
+    /// the current one instead, unless ``notBefore`` says otherwise. A tenth more is allowed: a clock that is set back by
+    /// a little must not have the work sent twice.
+    func due(_ begin: Date, at now: Date) -> Date {
         guard let period else { return begin }
-        return begin + (period - (flex ?? period))
+        let offset = period - (flex ?? period)
+        guard begin.timeIntervalSince(now) > period * 1.1 else { return begin + offset }
+        let current = Self.nextPeriod(after: begin, period, sentAt: now) - period
+        return max(current, notBefore ?? current) + offset
     }
 
-    /// The begin of the next period of an entry that was sent then, for the period that began at `begin`.
+    /// The begin of the next period of an entry that was sent then, for periods of which one began at `begin`.
     static func nextPeriod(after begin: Date, _ period: TimeInterval, sentAt date: Date) -> Date {
-        // The clock may have been set back.
-        let over = max(0, (date.timeIntervalSince(begin) / period).rounded(.down))
-        return begin + (over + 1) * period
+        begin + ((date.timeIntervalSince(begin) / period).rounded(.down) + 1) * period
     }
 }

@@ -15,6 +15,21 @@ struct OutboxRecord: Codable, Sendable {
     var options: OutboxOptions?
     /// When its time comes, or its period begins. nil at once.
     var begin: Date?
+
+    /// When it may be sent; nil at once.
+    func due(at now: Date) -> Date? {
+        begin.map { (options ?? OutboxOptions()).due($0, at: now) }
+    }
+
+    /// Whether it is older than an age, from its time on if it has one. An entry that was added before the clock was
+    /// set has no age.
+    func isOlder(than age: TimeInterval, at now: Date) -> Bool {
+        guard addedAt.timeIntervalSince1970 >= Self.firstTime else { return false }
+        return now.timeIntervalSince(max(addedAt, due(at: now) ?? addedAt)) > age
+    }
+
+    /// The beginning of 2020: no entry was added earlier. Clocks that are not set stand at 1970 or 2000, as a rule.
+    private static let firstTime: TimeInterval = 1_577_836_800
 }
 
 /// How often, and with which error at last, an entry has failed, and when it is tried again.
@@ -24,6 +39,9 @@ struct OutboxTries: Codable, Sendable {
     /// The seconds until then, when it failed: the clock may have been another one.
     var delay: TimeInterval
     var failure: OutboxFailure
+
+    /// The seconds until it is tried again.
+    func wait(at now: Date) -> TimeInterval { min(next.timeIntervalSince(now), delay) }
 }
 
 /// Why an entry is a dead letter, as it is kept in a file.

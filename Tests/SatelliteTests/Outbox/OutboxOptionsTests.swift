@@ -68,9 +68,66 @@ struct OutboxOptionsTests {
                 .timeIntervalSince1970
         }
         expect(next(1_000) == 1_100 && next(1_099) == 1_100 && next(1_100) == 1_200 && next(1_350) == 1_400)
-        expect(next(500), equals: 1_100, "the clock was set back")
-        expect(OutboxOptions(period: 100, flex: 30).due(begin).timeIntervalSince1970, equals: 1_070)
-        expect(OutboxOptions(period: 100).due(begin) == begin && OutboxOptions().due(begin) == begin)
+        expect(next(500) == 600 && next(450) == 500, "the clock was set back")
+        let options = OutboxOptions(period: 100, flex: 30)
+        expect(options.due(begin, at: begin).timeIntervalSince1970, equals: 1_070)
+        expect(OutboxOptions(period: 100).due(begin, at: begin), equals: begin)
+        expect(OutboxOptions().due(begin, at: .distantPast), equals: begin)
+        // Whatever the clock was: no wait is longer, and a clock that is set back by a little has nothing sent twice.
+        for seconds in [-1e9, -1_001, -100, -1, 0, 30, 69, 70, 99, 100, 1_001, 1e9] {
+            let now = begin + seconds
+            let next = OutboxOptions.nextPeriod(after: begin, 100, sentAt: now)
+            expect(next > now && next <= now + 100 && options.due(begin, at: now) <= now + 180)
+            expect(options.due(next, at: now - 5) == next + 70 && options.due(next, at: now - 1e9) <= now - 1e9 + 70)
+        }
+    }
+
+    @Test("BEY-19: work that was sent while the clock was ahead waits for one period, and is sent once in each")
+    func clockAhead() async throws {
+        for flex in [nil, 40.0] {
+            let fixture = OutboxFixture()
+            let (ahead, options) = (ManualClock(), OutboxOptions(unique: .keep("sync"), period: 100, flex: flex))
+            // Years ahead, and by less than a period.
+            for seconds in [1e9 + 30, 130] {
+                ahead.advance(by: seconds)
+                let outbox = try fixture.outbox { $0.clock = ahead }
+                try outbox.add(OutboxMessage(text: "sync"), options: options)
+                try await outbox.drain(deadline: 60)
+            }
+            let outbox = try fixture.outbox()
+            try outbox.add(OutboxMessage(text: "again"), options: options)
+            let next = try #require(try outbox.entries.first)
+            let now = fixture.clock.date
+            expect(next.nextTry ?? now <= now + 100, "\(String(describing: next.nextTry))")
+            let count = fixture.texts.count
+            for _ in 1...40 {
+                fixture.clock.advance(by: 10)
+                try await fixture.outbox().drain(deadline: 60)
+            }
+            expect([4, 5].contains(fixture.texts.count - count) && !fixture.texts.contains("again"))
+        }
+    }
+
+    @Test("BEY-13: what was added before the clock was set is not too old, and what failed while it was ahead is tried")
+    func clockNotSet() async throws {
+        let (early, ahead) = (ManualClock(now: 9 - fixture.clock.date.timeIntervalSince1970), ManualClock(now: 1e9))
+        try fixture.outbox { $0.clock = early }.add(OutboxMessage(text: "1970"))
+        fixture.answers(503, 204)
+        let outbox = try fixture.outbox { $0.clock = ahead }
+        let events = outbox.events
+        try outbox.start()
+        for await case .failed in events { break }
+        try await outbox.drain(deadline: 0)
+        let later = try fixture.outbox(maximumAge: 60)
+        let next = try #require(try later.entries.first?.nextTry)
+        expect(next <= fixture.clock.date + 2)
+        try later.start()
+        let isSent = await eventually {
+            fixture.clock.advance(by: 1)
+            return fixture.texts == ["1970", "1970"] && fixture.count("entries") == 0
+        }
+        expect(isSent && fixture.count("dead") == 0)
+        try await later.drain(deadline: 0)
     }
 
     @Test("BEY-19: periodic work is sent once in each period, each time under another key, and by the next process")
@@ -580,6 +637,8 @@ struct OutboxOptionsTests {
             (OutboxOptions(period: 100), "unique"), (OutboxOptions(unique: .append("a"), period: 100), "unique"),
             (OutboxOptions(unique: .keep("a"), period: 1), "60"), (OutboxOptions(flex: 10), "flex"),
             (OutboxOptions(unique: .keep("a"), period: .nan), "60"), (OutboxOptions(retryDelays: 0...1), "retryDelays"),
+            (OutboxOptions(unique: .keep("a"), period: 1e300), "60"),
+            (OutboxOptions(retryDelays: 1...1e300), "retryDelays"),
             (OutboxOptions(unique: .keep("a"), period: 100, flex: 101), "flex"),
             (OutboxOptions(maximumAttemptCount: 0), "maximumAttemptCount"),
             (OutboxOptions(yieldsAfter: 0), "yieldsAfter"),
@@ -596,7 +655,7 @@ struct OutboxOptionsTests {
     @Test("BEY-19: a date that is none is refused")
     func badDate() throws {
         let outbox = try fixture.outbox()
-        for seconds in [Double.nan, .infinity] {
+        for seconds in [Double.nan, .infinity, 1e300, -1e300] {
             // Not in an argument: Foundation stops the program when such a date is described.
             let date = Date(timeIntervalSinceReferenceDate: seconds)
             let error = #expect(throws: NetworkError.self) {
