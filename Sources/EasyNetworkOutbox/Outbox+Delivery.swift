@@ -45,8 +45,8 @@ extension Outbox {
     /// Hears of changes of the network from now on.
     func hear(_ network: NetworkReachability) {
         guard state.withLock({ $0.networkTask == nil }) else { return }
-        // Asked for before the task begins, which may be late: a change in between would be taken for the first status.
-        let changes = network.statuses.dropFirst()
+        // Asked for before the task begins, which may be late: a change in between counts.
+        let changes = network.changes
         let task = Task { [weak self] in
             for await _ in changes {
                 guard let self else { return }

@@ -96,7 +96,7 @@ public final class NetworkReachability: @unchecked Sendable {
         for reader in state.withLock({ $0.readers.values.map { $0 } }) { reader.finish() }
     }
 
-    /// The current status. A change is told to all readers of ``statuses``.
+    /// The current status. All readers of ``statuses`` are notified of a change.
     public var status: Status {
         get { state.withLock { $0.now.status } }
         set { change { $0.status = newValue } }
@@ -121,7 +121,7 @@ public final class NetworkReachability: @unchecked Sendable {
             let old = state.now
             body(&state.now)
             guard state.now != old else { return }
-            // Under the lock, so that readers get the changes in order; it only enqueues them.
+            // Under the lock, so that the last status that a reader gets is the current one; it only enqueues it.
             for reader in state.readers.values { reader.yield(state.now.status) }
         }
     }
@@ -138,10 +138,18 @@ public final class NetworkReachability: @unchecked Sendable {
         for await status in statuses where status != .unreachable { return }
     }
 
-    /// The current status and then every change, in order: of the status, and the same status again when its cost has
-    /// changed. Ends with the reader's task.
-    public var statuses: AsyncStream<Status> {
-        let (stream, reader) = AsyncStream.makeStream(of: Status.self)
+    /// The current status and then the new one after each change: of the status, and the same status again when its
+    /// cost has changed. Ends with the reader's task.
+    ///
+    /// Only the newest status is kept for a slow reader: it misses those before, and may get the same one twice. To
+    /// know whether there is a network, the newest is enough.
+    public var statuses: AsyncStream<Status> { stream(withCurrent: true) }
+
+    /// ``statuses`` without the current one: the first is the status after the next change, however late it is read.
+    package var changes: AsyncStream<Status> { stream(withCurrent: false) }
+
+    private func stream(withCurrent: Bool) -> AsyncStream<Status> {
+        let (stream, reader) = AsyncStream.makeStream(of: Status.self, bufferingPolicy: .bufferingNewest(1))
         let id = UUID()
         reader.whenTerminated { [weak self] in
             let reader = self?.state.withLock { $0.readers.removeValue(forKey: id) }
@@ -150,7 +158,7 @@ public final class NetworkReachability: @unchecked Sendable {
         }
         state.withLock { state in
             state.readers[id] = reader
-            reader.yield(state.now.status)
+            if withCurrent { reader.yield(state.now.status) }
         }
         return stream
     }
