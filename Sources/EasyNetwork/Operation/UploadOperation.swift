@@ -46,9 +46,9 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     // MARK: - Progress
 
     /// Bytes of the body that have been sent, and its length, nil while that is not known: as they change, at most ten
-    /// times a second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the
-    /// seconds that are left are in the `userInfo` of ``ItemOperation/progress``: `throughputKey` and
-    /// `estimatedTimeRemainingKey`.
+    /// times a second, and once more at the end. Each call returns a new sequence. A slow reader misses the values
+    /// between, never the last one. The rate in bytes a second and the seconds that are left are in the `userInfo` of
+    /// ``ItemOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }

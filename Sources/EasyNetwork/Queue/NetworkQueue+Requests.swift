@@ -158,6 +158,7 @@ extension NetworkQueue {
             let owner = Locked<OperationOwner?>(OperationOwner())
 
             init() {
+                // Holds at most `room` results: the next operation begins when one of them has been returned.
                 (results, continuation) = AsyncStream.makeStream()
                 continuation.onTermination = { [owner] _ in owner.exchange(nil) }
             }

@@ -8,7 +8,8 @@ extension EasyNetworkService {
     /// for try await response in service.responses(to: news) { show(try response.decode(News.self)) }
     /// ```
     ///
-    /// The request is sent by this call. Ending the iteration cancels it.
+    /// The request is sent by this call. Ending the iteration cancels it. There are at most two answers, and a slow
+    /// reader gets both.
     ///
     /// - Throws: from the iteration, the ``NetworkError`` that ``send(_:ignoringCache:)`` throws.
     public func responses(to request: some BaseAPIRequest) -> AsyncThrowingStream<NetworkResponse, any Error> {

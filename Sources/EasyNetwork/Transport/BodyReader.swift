@@ -128,6 +128,7 @@ final class PiecesReader: BodyReader {
     private let task: Task<Void, Never>
 
     init<Pieces: AsyncSequence & Sendable>(_ pieces: Pieces) where Pieces.Element == Data {
+        // Holds at most one completion, see `next(_:)` of the protocol.
         let (completions, asked) = AsyncStream.makeStream(of: Completion.self)
         self.asked = asked
         // The pieces may be made by code of the user that blocks.

@@ -137,9 +137,9 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     // MARK: - Progress
 
     /// Bytes that are there, and the length of the file, nil while that is not known: as they change, at most ten times
-    /// a second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the seconds
-    /// that are left are in the `userInfo` of ``ItemOperation/progress``: `throughputKey` and
-    /// `estimatedTimeRemainingKey`.
+    /// a second, and once more at the end. Each call returns a new sequence. A slow reader misses the values between,
+    /// never the last one. The rate in bytes a second and the seconds that are left are in the `userInfo` of
+    /// ``ItemOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }

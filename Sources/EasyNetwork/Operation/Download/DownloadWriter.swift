@@ -86,6 +86,7 @@ actor DownloadWriter {
     }
 
     private func fetchOnce(_ fetch: @escaping Fetch) async -> Result<Void, NetworkError> {
+        // Holds at most two events of each segment: its fetch and its end.
         let (stream, events) = AsyncStream<Event>.makeStream()
         self.events = events
         for index in plan.missing { events.yield(.fetch(index)) }

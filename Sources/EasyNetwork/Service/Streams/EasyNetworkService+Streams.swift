@@ -25,6 +25,7 @@ extension EasyNetworkService {
         // Cancelling it cancels the call for this request only.
         let group = CallGroup(partOf: group)
         let caller = group.caller
+        // Holds at most one response, see `hasBegun`.
         let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
         let hasBegun = Locked(false)
         let consumer: BodyConsumer = { message in

@@ -128,6 +128,8 @@ public struct StreamedResponse: AsyncSequence, Sendable {
 /// for try await line in answer.lines() { print(line) }
 /// ```
 ///
+/// A slow reader gets every element: the sender is paused meanwhile, see ``StreamedResponse``.
+///
 /// All errors are ``NetworkError``s: ``NetworkError/Code/cancelled`` when the task was cancelled. After an error, as
 /// after the end, the iteration returns nil. Releasing the iterator cancels what it reads from.
 public struct StreamedSequence<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol, Sendable {
