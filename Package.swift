@@ -23,7 +23,7 @@ let package = Package(
             resources: [.process("PrivacyInfo.xcprivacy")],
             swiftSettings: settings
         ),
-        // The files of the page are held as strings by TimelinePage.swift, see .ci/page.
+        // The files of the page are held as strings by TimelinePage.swift, see .ci/formats.
         .target(
             name: "EasyNetworkDiagnostics",
             dependencies: ["EasyNetwork"],

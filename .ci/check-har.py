@@ -1,5 +1,5 @@
 """Checks recordings against the schema of HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/), in a folder, and reads
-them with haralyzer; see .ci/har."""
+them with haralyzer; see .ci/formats."""
 
 import base64
 import json

@@ -1,5 +1,5 @@
 """Checks traces: lines of OTLP/JSON (*.jsonl) by the schema of opentelemetry-proto, and trace events of Chrome (*.json);
-see .ci/traces."""
+see .ci/formats."""
 
 import base64
 import collections

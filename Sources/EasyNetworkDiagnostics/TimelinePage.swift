@@ -1,4 +1,4 @@
-/// The parts of the page of a timeline. Made by `.ci/page --update` from the files in the folder `Page`.
+/// The parts of the page of a timeline. Made by `.ci/formats page --update` from the files in the folder `Page`.
 enum TimelinePage {
     /// The picture that is seen before the script has run.
     static let body = #"""

@@ -188,7 +188,7 @@ struct NetworkQueueGraphTests {
         expect(dot.contains("&amp;lt; AT&amp;T ") && dot.contains("'nulbell'"), "\(dot)")
         expect(dot.unicodeScalars.contains(Array("accents &amp;\u{301}lt; \\\"\u{301} \\\\\u{301}".unicodeScalars)))
         expect(mermaid.components(separatedBy: ":::circle").count, equals: 4, "\(mermaid)")
-        // .ci/graph asks for the pictures, and compares the names in them.
+        // .ci/formats asks for the pictures, and compares the names in them.
         if let path = ProcessInfo.processInfo.environment["GRAPH_OUT"] {
             let folder = URL(fileURLWithPath: path)
             try Data(dot.utf8).write(to: folder.appendingPathComponent("graph.dot"))

@@ -115,7 +115,7 @@ struct TrafficRecorderTests {
 
     @Test("DIA-1: each attempt is an entry, with redirects, retries and failures; so is an answer of the cache")
     func entries() async throws {
-        // .ci/har asks for the file.
+        // .ci/formats asks for the file.
         let output = ProcessInfo.processInfo.environment["HAR_OUT"].map { URL(fileURLWithPath: $0) } ?? file
         let recorder = try TrafficRecorder(file: output)
         recorder.record(queue)

@@ -3,7 +3,7 @@ import Foundation
 @testable import EasyNetwork
 @testable import TestSupport
 
-/// The environment of the script `.ci/encodings`.
+/// The environment of the script `.ci/formats`.
 enum EncodingCases {
     /// The folder for the cases; nil if they are not to be written.
     static let folder = variable("ENCODINGS_FOLDER").map { URL(fileURLWithPath: $0, isDirectory: true) }

@@ -4,7 +4,7 @@ import Testing
 @testable import EasyNetwork
 @testable import TestSupport
 
-/// Writes encoded requests for independent decoders; see `.ci/encodings`.
+/// Writes encoded requests for independent decoders; see `.ci/formats`.
 @Suite("Encodings for independent decoders", .enabled(if: EncodingCases.folder != nil), .timeLimit(.minutes(10)))
 struct EncodingCasesTests {
     private func write(_ value: Any, _ name: String) throws {

@@ -1,18 +1,8 @@
-#!/usr/bin/env bash
-# Has a test draw a queue of odd names, and has Graphviz read it: each name must stand in the picture as it was given.
-# Needs .ci/build, Python and Graphviz.
-set -euo pipefail
-cd "$(git rev-parse --show-toplevel)"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-GRAPH_OUT=$work swift test --skip-build --filter 'NetworkQueueGraphTests/oddQueue' >"$work/log" 2>&1 || {
-    cat "$work/log"
-    exit 1
-}
-dot -Tsvg "$work/graph.dot" -o "$work/graph.svg" 2>"$work/errors"
-if [ -s "$work/errors" ]; then cat "$work/errors"; exit 1; fi
-python3 - "$work" <<'PYTHON'
-import json, sys, xml.etree.ElementTree as XML
+"""Checks that each name of a queue's jobs stands in the picture that Graphviz has drawn as it was given; see .ci/formats."""
+
+import json
+import sys
+import xml.etree.ElementTree as XML
 
 folder = sys.argv[1]
 names = json.load(open(f"{folder}/names.json"))
@@ -27,4 +17,3 @@ for number, name in enumerate(names):
     assert label.startswith(f"'{name}'\nwaits "), f"{name!r} is drawn as {label!r}"
 assert len(labels) == len(names) + 1, len(labels)
 print(f"Graphviz draws the names of {len(names)} jobs as they are.")
-PYTHON

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
-"""Checks the script of the timeline's page, and that the library holds the page's files as they are.
+"""Checks the script of the timeline's page, and that the library holds the page's files as they are; see .ci/formats.
 
-usage: .ci/page [--update]                 writes that part of the library
+usage: check-page.py [--update]            writes that part of the library
 
 The files are in Sources/EasyNetworkDiagnostics/Page, where an editor and a linter know what they are. The library holds
 them as strings: a bundle of resources would have to lie beside each program that writes a page, and a program that has
@@ -40,7 +39,7 @@ def main():
         failures.append(check.stderr.strip())
 
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
-    source = f"""/// The parts of the page of a timeline. Made by `.ci/page --update` from the files in the folder `Page`.
+    source = f"""/// The parts of the page of a timeline. Made by `.ci/formats page --update` from the files in the folder `Page`.
 enum TimelinePage {{
     /// The picture that is seen before the script has run.
     static let body = {literal(files["html"])}
@@ -56,7 +55,7 @@ enum TimelinePage {{
     if "--update" in sys.argv[1:]:
         OUTPUT.write_text(source)
     elif not OUTPUT.exists() or OUTPUT.read_text() != source:
-        failures.append(f"{OUTPUT.name} does not hold the files as they are: run .ci/page --update")
+        failures.append(f"{OUTPUT.name} does not hold the files as they are: run .ci/formats page --update")
     print("\n".join(failures) or "The script of the timeline's page is well formed, and the library has it as it is.")
     return bool(failures)
 
