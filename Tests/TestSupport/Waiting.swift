@@ -27,6 +27,23 @@ func eventually(_ condition: () -> Bool) async -> Bool {
     return false
 }
 
+/// Leaves a condition that must not become true some time to do so. On a slow machine it finds less, and never fails.
+///
+/// - Returns: whether the condition has stayed false.
+func staysFalse(_ condition: () async -> Bool) async -> Bool {
+    for _ in 0..<50 {
+        if await condition() { return false }
+        // Leaves the processor to what might make it true.
+        try? await Task.sleep(nanoseconds: 1_000_000)
+    }
+    return true
+}
+
+/// Returns when the task is cancelled.
+func untilCancelled() async {
+    await OneShot().wait()
+}
+
 /// A gate that tests and jobs wait for.
 final class Gate: Sendable {
     private let state = Locked<(isOpen: Bool, waiting: [@Sendable () -> Void])>((false, []))

@@ -149,8 +149,7 @@ struct OlderStyleFeaturesTests {
         queue.addOperation(peek)
         await cached.opened()
         await transport.waitForRequests(3)
-        // Leaves time for an event that must not happen.
-        for _ in 0..<1_000 where notes.withLock({ $0.isEmpty }) { await Task.yield() }
+        await expect(staysFalse { !notes.withLock { $0.isEmpty } })
         gate.signal()
         await peek.ended()
         await expect(eventually { notes.withLock { $0 } == ["cached", "finished"] })

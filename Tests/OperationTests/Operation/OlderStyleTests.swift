@@ -111,8 +111,7 @@ struct OlderStyleTests {
         await expect(run(operation, on: kind), equals: 1)
         expect(operation.error?.code, equals: .cancelled)
         // The call in start() is refused, which its closure learns after the operation has ended.
-        while operation.outcomes.withLock({ $0.isEmpty }) { await Task.yield() }
-        expect(operation.outcomes.withLock { $0 }, equals: ["cancelled"])
+        await expect(eventually { operation.outcomes.withLock { $0 } == ["cancelled"] })
         expect(server.requests.isEmpty)
     }
 

@@ -190,8 +190,7 @@ struct OperationCallEndTests {
         callbacks.suspend()
         queue.addOperations([failing, operation, dependent], waitUntilFinished: false)
         await failing.ended()
-        // Gives a dependent that is started too early its time.
-        for _ in 0..<1_000 { await Task.yield() }
+        await expect(staysFalse { dependent.isFinished })
         callbacks.resume()
         await expect(eventually { dependent.isFinished && notes.withLock { $0.count } == 2 })
         let code: NetworkError.Code = [.cancelled: .cancelled, .dependency: .dependencyFailed][obstacle] ?? .refused
@@ -240,9 +239,7 @@ struct OperationCallEndTests {
         await transport.waitForRequests(2)
         callbacks.suspend()
         operation.cancel()
-        // Gives a dependent that is started too early its time.
-        for _ in 0..<1_000 { await Task.yield() }
-        expect(!operation.isFinished)
+        await expect(staysFalse { operation.isFinished })
         callbacks.resume()
         await expect(eventually { dependent.isFinished })
         expect(Set(notes.withLock { $0.prefix(2) }), equals: ["cancelled 0", "cancelled 1"])

@@ -34,7 +34,7 @@ struct BodyStreamTests {
     func cancelledBeforeStart() async {
         let (transport, message) = (transport, message)
         let task = Task {
-            while !Task.isCancelled { await Task.yield() }
+            await untilCancelled()
             let body = BodyStream()
             body.start(message, over: transport)
             return await body.collect().end?.error?.code

@@ -110,12 +110,13 @@ struct CallStressTests {
             }
             queue.addOperations(operations, waitUntilFinished: false)
             for operation in operations {
-                while !operation.isFinished {
+                let isFinished = await eventually {
                     clock.advance(by: 0.1)
                     let victim = random.withLock { Int.random(in: 0..<5_000, using: &$0) }
                     if victim < operations.count { operations[victim].cancel() }
-                    await Task.yield()
+                    return operation.isFinished
                 }
+                expect(isFinished, "seed \(seed)")
                 await operation.ended()
             }
             expect(queue.operationCount, equals: 0, "seed \(seed)")

@@ -168,21 +168,21 @@ struct CallTests {
         let isLate = Locked(false)
         for _ in 0..<2_000 {
             let call = EasyNetwork.Call { _, _ in }
-            let hasReturned = Locked(false)
-            await withTaskGroup(of: Void.self) { group in
-                group.addTask {
-                    _ = call.begin {
-                        while !Task.isCancelled {
-                            if hasReturned.withLock({ $0 }), !Task.isCancelled { isLate.exchange(true) }
-                            await Task.yield()
-                        }
-                    }
-                }
-                group.addTask {
+            let (hasReturned, hasEnded) = (Gate(), Gate())
+            let begins = Locked(false)
+            DispatchQueue.concurrentPerform(iterations: 2) { index in
+                guard index == 1 else {
                     call.cancel()
-                    hasReturned.exchange(true)
+                    return hasReturned.open()
                 }
+                let hasBegun = call.begin {
+                    await hasReturned.opened()
+                    if !Task.isCancelled { isLate.exchange(true) }
+                    hasEnded.open()
+                }
+                begins.exchange(hasBegun)
             }
+            if begins.withLock({ $0 }) { await hasEnded.opened() }
         }
         expect(!isLate.withLock { $0 })
     }

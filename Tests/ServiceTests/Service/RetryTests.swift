@@ -190,10 +190,11 @@ struct RetryTests {
         let wide = NetworkQueue()
         wide.addOperations(operations, waitUntilFinished: false)
         for operation in operations {
-            while !operation.isFinished {
+            let isFinished = await eventually {
                 clock.advance(by: 0)
-                await Task.yield()
+                return operation.isFinished
             }
+            expect(isFinished)
         }
         expect(operations.allSatisfy { $0.error?.statusCode == 503 })
         // The budget allows three retries, and ten requests earn two more.

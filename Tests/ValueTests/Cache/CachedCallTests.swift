@@ -278,9 +278,7 @@ struct CachedCallTests {
         await expect(transport.waitForRequests(1))
         let finishedEarly = Locked(false)
         operation.asNetworkOperation.whenFinished { finishedEarly.withLock { $0 = true } }
-        // Leaves time for an event that must not happen.
-        for _ in 0..<2_000 where !finishedEarly.withLock({ $0 }) { await Task.yield() }
-        expect(!finishedEarly.withLock { $0 }, "finished though cached has not been called")
+        await expect(staysFalse { finishedEarly.withLock { $0 } }, "finished though cached has not been called")
         callbacks.resume()
         await operation.ended()
         callbacks.sync {}
@@ -322,10 +320,8 @@ struct CachedCallTests {
         try await cache.removeAll()
         await expect(cache.usage.memoryCount, equals: 0)
         clock.advance(by: 5)
-        var count = 0
-        // Leaves time for an event that must not happen.
-        for _ in 0..<2_000 where count == 0 { count = await cache.usage.memoryCount }
-        expect(count, equals: 0, "the refresh was not cancelled, and stored after removeAll")
+        let isEmpty = await staysFalse { await cache.usage.memoryCount > 0 }
+        expect(isEmpty, "the refresh was not cancelled, and stored after removeAll")
     }
 
     @Test("CCH-4: without storage, after an interceptor's repeat and a mapping failure, the request is sent once")

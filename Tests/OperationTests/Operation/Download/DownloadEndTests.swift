@@ -176,7 +176,7 @@ struct DownloadEndTests {
                     _ = await read(whole, true, BodyStream())
                 }
                 reading.withLock { $0 = task }
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 task.cancel()
                 return .failure(NetworkError(code: .cancelled))
             }
@@ -214,10 +214,7 @@ struct DownloadEndTests {
         let other = TestJob { _ in }
         queue.addOperations([operation, other], waitUntilFinished: false)
         await expect(eventually { other.executionCount == 1 })
-        for _ in 0..<300 where !operation.isFinished {
-            // Leaves time for an end that must not come; it does not synchronise.
-            try await Task.sleep(nanoseconds: 1_000_000)
-        }
+        await expect(staysFalse { operation.isFinished })
         other.finish()
         await operation.ended()
         expect(operation.error == nil)

@@ -271,7 +271,7 @@ struct ServerSentEventsTests {
     @Test("BEY-5: cancelled before it connects, while it waits for a head, for an event, and for the next connection")
     func cancelling() async throws {
         let early = Task {
-            while !Task.isCancelled { await Task.yield() }
+            await untilCancelled()
             for try await _ in service().events(Get(api: "x")) {}
         }
         early.cancel()

@@ -260,7 +260,7 @@ struct StreamedResponseTests {
         let transport = SteeredTransport()
         let service = EasyNetworkService(transport.host())
         let task = Task {
-            while !Task.isCancelled { await Task.yield() }
+            await untilCancelled()
             return try await service.stream(Get(api: "x"))
         }
         task.cancel()
