@@ -72,10 +72,7 @@ struct OlderStyleFeaturesTests {
     init() {
         let count = Locked(0)
         transport.route("GET", "/news") { _ in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             return number == 3 ? .status(404) : .json(["number": number])
         }
         let url = URL(string: "https://api.example.com")

@@ -51,10 +51,7 @@ struct PageCursorTests {
             ),
             queue: queue
         ) { _, _ in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             guard number == 1 else { return nil }
             let talker = Talker {
                 isInside.withLock { $0 = true }

@@ -21,15 +21,6 @@ struct BodyStreamTests {
         data.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    private func code<Value>(_ work: () async throws -> Value) async -> NetworkError.Code? {
-        do {
-            _ = try await work()
-            return nil
-        } catch {
-            return (error as? NetworkError)?.code
-        }
-    }
-
     @Test("BEY-5: a task that is cancelled before the start sends nothing")
     func cancelledBeforeStart() async {
         let (transport, message) = (transport, message)
@@ -81,11 +72,14 @@ struct BodyStreamTests {
     func noHead(hasError: Bool) async throws {
         let (body, exchange) = try begun()
         exchange.end(hasError ? .timedOut : nil)
-        await expect(code { try await body.head() }, equals: (hasError ? .timedOut : .badServerResponse))
-        await expect(code { try await body.next() }, equals: (hasError ? .timedOut : .badServerResponse))
+        await expect(errorCode { try await body.head() }, equals: (hasError ? .timedOut : .badServerResponse))
+        await expect(errorCode { try await body.next() }, equals: (hasError ? .timedOut : .badServerResponse))
         let url = try #require(URL(string: "https://example.com"))
         let collected = await body.collect()
-        await expect(code { try collected.response(from: url) }, equals: (hasError ? .timedOut : .badServerResponse))
+        await expect(
+            errorCode { try collected.response(from: url) },
+            equals: (hasError ? .timedOut : .badServerResponse)
+        )
     }
 
     @Test("TRF-5: small pieces are joined, so that the number of unread chunks has a bound as well")
@@ -204,7 +198,7 @@ struct BodyStreamTests {
             }
             expect(exchange.isCancelled)
             expect(text(try await body.next()), equals: "12345")
-            await expect(code { try await body.next() }, equals: .bodyTooLong)
+            await expect(errorCode { try await body.next() }, equals: .bodyTooLong)
         }
     }
 
@@ -256,7 +250,7 @@ struct BodyStreamTests {
         body.cancel()
         body.start(message, over: transport)
         expect(transport.exchanges.isEmpty)
-        await expect(code { try await body.head() }, equals: .cancelled)
+        await expect(errorCode { try await body.head() }, equals: .cancelled)
     }
 
     /// A transport under which the stream is cancelled on another thread, just before the message is handed on. Its
@@ -317,7 +311,7 @@ struct BodyStreamTests {
                 let task = Task { try await wait(body) }
                 if cancelsTask { task.cancel() } else { body.cancel() }
                 expect(exchange.isCancelled || cancelsTask)
-                await expect(code { try await task.value }, equals: .cancelled)
+                await expect(errorCode { try await task.value }, equals: .cancelled)
                 expect(exchange.isCancelled)
             }
         }
@@ -331,7 +325,7 @@ struct BodyStreamTests {
         body.cancel()
         exchange.body("two")
         expect(text(try await body.next()), equals: "one")
-        await expect(code { try await body.next() }, equals: .cancelled)
+        await expect(errorCode { try await body.next() }, equals: .cancelled)
 
         for isOver in [true, false] {
             let (other, otherExchange) = try begun()
@@ -342,7 +336,7 @@ struct BodyStreamTests {
                 withUnsafeCurrentTask { $0?.cancel() }
                 return try await other.next()
             }
-            await expect(code { try await task.value }, equals: .cancelled)
+            await expect(errorCode { try await task.value }, equals: .cancelled)
             expect(otherExchange.isCancelled != isOver)
         }
     }

@@ -177,10 +177,7 @@ struct GzippedBodyTests {
         let all = TestLoad.count(1_600, part: 400)
         let stream = TransportBodyStream(pieces: {
             AsyncStream<Data> {
-                let number = made.withLock { count in
-                    count += 1
-                    return count
-                }
+                let number = made.next()
                 return number <= all ? piece : nil
             }
         })

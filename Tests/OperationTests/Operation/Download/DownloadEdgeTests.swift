@@ -28,20 +28,24 @@ struct DownloadEdgeTests {
         expect(fixture.folder.data("out"), equals: other)
     }
 
-    @Test("TRF-3: a 416 for a segment that has all, beside others that have not, takes nothing from them")
-    func unsatisfiedSegment() {
-        let segments = [
-            ResumeJournal.Segment(lower: 0, upper: 50, count: 50),
-            ResumeJournal.Segment(lower: 50, upper: 100, count: 20),
-        ]
+    /// A plan of a file of 100 bytes in two segments, with the bytes that each has.
+    private func plan(counts first: Int64, _ second: Int64) -> DownloadPlan {
         let record = ResumeJournal(
             resource: "r",
             validator: .entityTag("\"a\""),
             total: 100,
-            segments: segments,
+            segments: [
+                ResumeJournal.Segment(lower: 0, upper: 50, count: first),
+                ResumeJournal.Segment(lower: 50, upper: 100, count: second),
+            ],
             boot: "b"
         )
-        var plan = DownloadPlan(record, resource: "r", boot: "b", segmentLimit: 2)
+        return DownloadPlan(record, resource: "r", boot: "b", segmentLimit: 2)
+    }
+
+    @Test("TRF-3: a 416 for a segment that has all, beside others that have not, takes nothing from them")
+    func unsatisfiedSegment() {
+        var plan = plan(counts: 50, 20)
         let question = plan.question(for: 0)
         let head = TransportHead(statusCode: 416, headers: ["Content-Range": "bytes */100"])
         expect(plan.answer(head, to: question, of: 0, isAccepted: false), equals: .complete)
@@ -50,18 +54,7 @@ struct DownloadEdgeTests {
 
     @Test("TRF-3: the whole is never taken for a segment behind the first")
     func wholeForSegment() {
-        let segments = [
-            ResumeJournal.Segment(lower: 0, upper: 50, count: 10),
-            ResumeJournal.Segment(lower: 50, upper: 100, count: 20),
-        ]
-        let record = ResumeJournal(
-            resource: "r",
-            validator: .entityTag("\"a\""),
-            total: 100,
-            segments: segments,
-            boot: "b"
-        )
-        var plan = DownloadPlan(record, resource: "r", boot: "b", segmentLimit: 2)
+        var plan = plan(counts: 10, 20)
         let head = TransportHead(statusCode: 200, headers: ["Content-Length": "100"])
         expect(plan.answer(head, to: nil, of: 1, isAccepted: true, mayContinue: false), equals: .startOver)
         expect(plan.missing, equals: [0])

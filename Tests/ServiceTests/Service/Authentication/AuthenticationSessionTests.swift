@@ -60,10 +60,7 @@ struct AuthenticationSessionTests {
         let gates = [Gate(), Gate()]
         let count = Locked(0)
         let tokens = TestTokens { _ in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             await gates[number - 1].opened()
             if number == 1 { throw Broken() }
             return "new"

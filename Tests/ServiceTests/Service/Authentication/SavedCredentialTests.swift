@@ -105,10 +105,7 @@ struct SavedCredentialTests {
         let store = Store()
         let saving = Locked(0)
         let session = Self.session { credential in
-            let count = saving.withLock { count in
-                count += 1
-                return count
-            }
+            let count = saving.next()
             expect(count, equals: 1)
             store.save(credential)
             saving.withLock { $0 -= 1 }

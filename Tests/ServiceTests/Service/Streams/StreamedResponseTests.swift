@@ -11,15 +11,6 @@ struct StreamedResponseTests {
         data.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    private func code<Value>(_ work: () async throws -> Value) async -> NetworkError.Code? {
-        do {
-            _ = try await work()
-            return nil
-        } catch {
-            return (error as? NetworkError)?.code
-        }
-    }
-
     /// Begins a stream, and returns the response with its exchange.
     private func begun(
         _ transport: SteeredTransport = SteeredTransport(),
@@ -99,10 +90,7 @@ struct StreamedResponseTests {
             .status(302, headers: ["Location": "/y"])
         }
         server.route("GET", "/y") { _ in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             return number == 1 ? .status(503) : .text("hello")
         }
         let service = EasyNetworkService(server.host { $0.retry = RetryPolicy(baseDelay: 0) })
@@ -164,7 +152,7 @@ struct StreamedResponseTests {
         let service = EasyNetworkService(server.host(transport: wire.transport))
         let answer = try await service.stream(Get(api: "x"))
         var count = 0
-        let code = await code { for try await data in answer { count += data.count } }
+        let code = await errorCode { for try await data in answer { count += data.count } }
         expect(code, equals: .connectionLost)
         expect(count, equals: 60_000)
         expect(server.requests.count, equals: 1)
@@ -192,7 +180,7 @@ struct StreamedResponseTests {
         exchange.body("6")
         var chunks = answer.makeAsyncIterator()
         expect(text(try await chunks.next()), equals: "12345")
-        await expect(code { try await chunks.next() }, equals: .bodyTooLong)
+        await expect(errorCode { try await chunks.next() }, equals: .bodyTooLong)
         await expect(eventually { exchange.isCancelled })
     }
 
@@ -202,10 +190,10 @@ struct StreamedResponseTests {
         var first = answer.makeAsyncIterator()
         var second = answer.makeAsyncIterator()
         exchange.body("one")
-        await expect(code { try await second.next() }, equals: .invalidRequest)
+        await expect(errorCode { try await second.next() }, equals: .invalidRequest)
         try await expect(second.next() == nil)
         var lines = answer.lines().makeAsyncIterator()
-        await expect(code { try await lines.next() }, equals: .invalidRequest)
+        await expect(errorCode { try await lines.next() }, equals: .invalidRequest)
         expect(text(try await first.next()), equals: "one")
     }
 
@@ -224,7 +212,7 @@ struct StreamedResponseTests {
         long.body("12345\n123456")
         var few = other.lines(maximumByteCount: 5).makeAsyncIterator()
         try await expect(few.next(), equals: "12345")
-        await expect(code { try await few.next() }, equals: .bodyTooLong)
+        await expect(errorCode { try await few.next() }, equals: .bodyTooLong)
         try await expect(few.next() == nil)
         await expect(eventually { long.isCancelled })
         withExtendedLifetime(other) {}
@@ -238,7 +226,7 @@ struct StreamedResponseTests {
         var lines = answer.lines()
         for expected in ["a", "b", nil, nil] { try await expect(lines.next(), equals: expected) }
         var others = answer.lines()
-        await expect(code { try await others.next() }, equals: .invalidRequest)
+        await expect(errorCode { try await others.next() }, equals: .invalidRequest)
         try await expect(others.next() == nil)
     }
 
@@ -249,7 +237,7 @@ struct StreamedResponseTests {
         exchange.end(.connectionLost)
         var lines = answer.lines().makeAsyncIterator()
         try await expect(lines.next(), equals: "whole")
-        await expect(code { try await lines.next() }, equals: .connectionLost)
+        await expect(errorCode { try await lines.next() }, equals: .connectionLost)
         try await expect(lines.next() == nil)
     }
 
@@ -264,7 +252,7 @@ struct StreamedResponseTests {
             return try await service.stream(Get(api: "x"))
         }
         task.cancel()
-        await expect(code { try await task.value }, equals: .cancelled)
+        await expect(errorCode { try await task.value }, equals: .cancelled)
         expect(transport.exchanges.isEmpty)
     }
 
@@ -275,7 +263,7 @@ struct StreamedResponseTests {
         let task = Task { try await service.stream(Get(api: "x")) }
         let exchange = try #require(await transport.exchange(0))
         task.cancel()
-        await expect(code { try await task.value }, equals: .cancelled)
+        await expect(errorCode { try await task.value }, equals: .cancelled)
         await expect(eventually { exchange.isCancelled })
     }
 
@@ -297,7 +285,7 @@ struct StreamedResponseTests {
             await begun.opened()
             task.cancel()
             gate.open()
-            await expect(code { try await task.value }, equals: .cancelled)
+            await expect(errorCode { try await task.value }, equals: .cancelled)
             await expect(eventually { exchange.isCancelled })
         }
     }
@@ -317,7 +305,7 @@ struct StreamedResponseTests {
         await first.opened()
         task.cancel()
         gate.open()
-        await expect(code { try await task.value }, equals: .cancelled)
+        await expect(errorCode { try await task.value }, equals: .cancelled)
         await expect(eventually { exchange.isCancelled })
     }
 
@@ -333,7 +321,7 @@ struct StreamedResponseTests {
         service.cancel()
         var chunks = answer.makeAsyncIterator()
         expect(text(try await chunks.next()), equals: "one")
-        await expect(code { try await chunks.next() }, equals: .cancelled)
+        await expect(errorCode { try await chunks.next() }, equals: .cancelled)
         await expect(eventually { exchange.isCancelled })
     }
 
