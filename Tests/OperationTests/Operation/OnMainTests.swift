@@ -69,8 +69,8 @@ private final class MainSignIn: ServiceOperation, @unchecked Sendable {
 
 /// The main queue runs, as swift-testing's program is asynchronous.
 @Suite("Closures on the main actor", .timeLimit(.minutes(10)))
-struct OnMainTests {
-    private let transport = InMemoryTransport()
+struct OnMainTests: ServiceSuite {
+    let transport = InMemoryTransport()
     private let notes = Locked<[String]>([])
     private let callbacks = DispatchQueue(label: "callbacks")
 
@@ -83,16 +83,7 @@ struct OnMainTests {
         transport.route("GET", "/users/3") { _ in .json(["id": 3]) }
     }
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.retry = .never
-            host.callbackQueue = callbacks
-            change(&host)
-        }
-        return EasyNetworkService(host)
-    }
+    func prepare(_ host: inout HostSettings) { host.callbackQueue = callbacks }
 
     private var note: @Sendable (String) -> Void {
         { [notes] text in
@@ -121,19 +112,19 @@ struct OnMainTests {
     @MainActor
     func screen() async throws {
         let screen = Screen()
-        let found = RequestOperation(GetAccount(id: 1), service: try service())
+        let found = RequestOperation(GetAccount(id: 1), service: service())
         screen.load(found)
         await run(found)
         expect(screen.title, equals: "Ada")
-        let missing = RequestOperation(GetAccount(id: 2), service: try service())
+        let missing = RequestOperation(GetAccount(id: 2), service: service())
         screen.load(missing)
         await run(missing)
         expect(screen.title.contains("404"))
-        let other = RequestOperation(GetAccount(id: 1), service: try service())
+        let other = RequestOperation(GetAccount(id: 1), service: service())
         screen.loadTrailing(other)
         await run(other)
         expect(screen.rows, equals: [1])
-        let service = try service()
+        let service = service()
         let batch = BatchOperation((0..<3).map { _ in RequestOperation(GetAccount(id: 1), service: service) })
         screen.loadAll(batch)
         await run(batch)
@@ -147,7 +138,7 @@ struct OnMainTests {
         for (id, title, code) in [
             (1, "Ada", nil), (2, "404", .unacceptableStatus), (3, "name", .cannotParseResponse),
         ] as [(Int, String, NetworkError.Code?)] {
-            let signIn = MainSignIn(GetAccount(id: id), service: try service())
+            let signIn = MainSignIn(GetAccount(id: id), service: service())
             screen.signIn(signIn)
             await run(signIn)
             expect(screen.title.contains(title))
@@ -159,7 +150,7 @@ struct OnMainTests {
     func order() async throws {
         for (id, name) in [(1, "success"), (2, "failure")] {
             for queue in [callbacks, .main] {
-                let operation = RequestOperation(GetAccount(id: id), service: try service())
+                let operation = RequestOperation(GetAccount(id: id), service: service())
                 operation.callbackQueue = queue
                 let note = note
                 operation.willDeliver = { _ in note("willDeliver") }
@@ -177,7 +168,7 @@ struct OnMainTests {
 
     @Test("CBK-9, CCH-1: the cache's item comes on the main actor, too, before the network's")
     func cached() async throws {
-        let service = try service {
+        let service = service {
             $0.cache = NetworkCache(diskBytes: 0)
             $0.cachePolicy = CachePolicy(.cacheThenNetwork, storesOnDisk: false)
         }
@@ -195,16 +186,15 @@ struct OnMainTests {
         let note = note
         for id in [1, 2] {
             let chain = ChainOperation()
-            let step = RequestOperation(GetAccount(id: 1), service: try service())
+            let step = RequestOperation(GetAccount(id: 1), service: service())
             step.success = { _ in note("step") }
             chain.addOperation(
                 step,
                 thenOnMain: { chain, step in
                     MainActor.assertIsolated()
                     note("then \(step.error == nil)")
-                    guard let service = try? self.service() else { return }
-                    chain.addOperation(RequestOperation(GetAccount(id: id), service: service)) { _, _ in note("second")
-                    }
+                    let second = RequestOperation(GetAccount(id: id), service: service())
+                    chain.addOperation(second) { _, _ in note("second") }
                 }
             )
             chain.success = { _ in note("success") }
@@ -223,7 +213,7 @@ struct OnMainTests {
     func cancelled() async throws {
         transport.route("GET", "/users/4") { _ in .fault(.stall) }
         let note = note
-        let operation = RequestOperation(GetAccount(id: 4), service: try service())
+        let operation = RequestOperation(GetAccount(id: 4), service: service())
         operation.onMain(success: { _ in note("success") }, failure: { note("\($0.code)") })
         let queue = NetworkQueue()
         queue.addOperation(operation)
@@ -234,7 +224,7 @@ struct OnMainTests {
         var owner: OperationOwner? = OperationOwner(detaches: true)
         var token: NSObject? = NSObject()
         weak let held = token
-        let detached = RequestOperation(GetAccount(id: 1), service: try service())
+        let detached = RequestOperation(GetAccount(id: 1), service: service())
         detached.owner = owner
         detached.onMain(success: { [token] _ in note("success \(token == nil)") })
         token = nil

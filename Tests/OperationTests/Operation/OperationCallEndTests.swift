@@ -22,9 +22,9 @@ private final class Work: ServiceOperation, @unchecked Sendable {
 }
 
 @Suite("How calls end their ServiceOperation", .timeLimit(.minutes(10)))
-struct OperationCallEndTests {
+struct OperationCallEndTests: ServiceSuite {
     private let clock = ManualClock()
-    private let transport: InMemoryTransport
+    let transport: InMemoryTransport
     private let notes = Locked<[String]>([])
 
     init() {
@@ -44,16 +44,7 @@ struct OperationCallEndTests {
         }
     }
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.retry = .never
-            change(&host)
-        }
-        return EasyNetworkService(host)
-    }
+    func prepare(_ host: inout HostSettings) { host.clock = clock }
 
     /// A job that notes when it runs after `operation`, whatever became of that.
     private func dependent(on operation: NetworkOperation) -> TestJob {
@@ -70,14 +61,14 @@ struct OperationCallEndTests {
     @Test("BEY-16: a call that fails and has no failure closure ends its operation with its error, and frees the slot")
     func unheardFailure() async throws {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
-        let unheard = Work(try service()) { operation in
+        let unheard = Work(service()) { operation in
             operation.service.request(Get(api: "missing"), success: { _ in operation.finish() })
         }
         let next = TestJob()
         queue.addOperations([unheard, next], waitUntilFinished: false)
         await expect(eventually { next.isFinished })
         expect(unheard.error?.code == .unacceptableStatus && unheard.error?.statusCode == 404)
-        let executed = TestExecution(try service()) { $0.service.request(Get(api: "missing")) }
+        let executed = TestExecution(service()) { $0.service.request(Get(api: "missing")) }
         queue.addOperation(executed)
         await expect(eventually { executed.isFinished })
         expect(executed.error?.statusCode, equals: 404)
@@ -99,7 +90,7 @@ struct OperationCallEndTests {
     @Test("BEY-16: a failure that nobody hears of counts also when another call, of which nobody hears, succeeds later")
     func unheardBoth() async throws {
         let hasFailed = Gate()
-        let operation = Work(try service { $0.interceptors = [Watch { hasFailed.open() }] }) { operation in
+        let operation = Work(service { $0.interceptors = [Watch { hasFailed.open() }] }) { operation in
             operation.service.request(Get(api: "late"))
             operation.service.request(Get(api: "missing"))
         }
@@ -113,7 +104,7 @@ struct OperationCallEndTests {
 
     @Test("BEY-16: calls that are cancelled through the host's service, and heard by nobody, end their operation")
     func unheardCancel() async throws {
-        let service = try service()
+        let service = service()
         let operation = Work(service) { operation in operation.service.request(Get(api: "stall")) }
         NetworkQueue().addOperation(operation)
         await transport.waitForRequests(1)
@@ -125,7 +116,7 @@ struct OperationCallEndTests {
     @Test("BEY-16: while another call is under way, or its closures run, a failure that nobody hears of ends nothing")
     func otherCall() async throws {
         let hasFailed = Gate()
-        let operation = Work(try service { $0.interceptors = [Watch { hasFailed.open() }] }) { operation in
+        let operation = Work(service { $0.interceptors = [Watch { hasFailed.open() }] }) { operation in
             operation.service.request(
                 Get(api: "late"),
                 success: { _ in operation.service.request(Get(api: "ok"), success: { _ in operation.finish() }) }
@@ -168,7 +159,7 @@ struct OperationCallEndTests {
         let key = DispatchSpecificKey<Bool>()
         let callbacks = DispatchQueue(label: "callbacks")
         callbacks.setSpecific(key: key, value: true)
-        let operation = Work(try service()) { [notes] operation in
+        let operation = Work(service()) { [notes] operation in
             operation.service.request(
                 Get(api: "ok"),
                 failure: { error in
@@ -203,7 +194,7 @@ struct OperationCallEndTests {
         let key = DispatchSpecificKey<Bool>()
         let callbacks = DispatchQueue(label: "callbacks")
         callbacks.setSpecific(key: key, value: true)
-        let operation = Work(try service()) { [notes] operation in
+        let operation = Work(service()) { [notes] operation in
             operation.service.request(
                 Get(api: "ok"),
                 failure: { _ in
@@ -222,7 +213,7 @@ struct OperationCallEndTests {
     @Test("BEY-16, CBK-1: cancelled while calls run, dependents start when the closures of all of them have returned")
     func cancelledInFlight() async throws {
         let callbacks = DispatchQueue(label: "callbacks")
-        let operation = Work(try service()) { [notes] operation in
+        let operation = Work(service()) { [notes] operation in
             for number in 0..<2 {
                 operation.service.request(
                     Get(api: "stall"),
@@ -250,7 +241,7 @@ struct OperationCallEndTests {
 
     @Test("BEY-16, BEY-1: finish() after a stream whose body broke off means that failure")
     func brokenStream() async throws {
-        let operation = Work(try service()) { [notes] operation in
+        let operation = Work(service()) { [notes] operation in
             Task {
                 do {
                     for try await line in try await operation.service.stream(Get(api: "broken")).lines() {
@@ -271,7 +262,7 @@ struct OperationCallEndTests {
     @Test("BEY-16, BEY-1: finish() after a stream that was left, or read to its end, means success")
     func streams() async throws {
         for isLeft in [true, false] {
-            let operation = Work(try service()) { operation in
+            let operation = Work(service()) { operation in
                 Task {
                     _ = try? await operation.service.send(Get(api: "missing"))
                     for try await _ in try await operation.service.stream(Get(api: "ok")) where isLeft { break }
@@ -286,7 +277,7 @@ struct OperationCallEndTests {
 
     @Test("BEY-16, BEY-1: finish() after responses(to:) means the end of their call", arguments: ["ok", "missing"])
     func responses(api: String) async throws {
-        let operation = Work(try service()) { operation in
+        let operation = Work(service()) { operation in
             Task {
                 _ = try? await operation.service.send(Get(api: api == "ok" ? "missing" : "ok"))
                 do { for try await _ in operation.service.responses(to: Get(api: api)) {} } catch {}

@@ -43,9 +43,9 @@ private final class Calls: ServiceOperation, @unchecked Sendable {
 }
 
 @Suite("Calls of a ServiceOperation", .timeLimit(.minutes(10)))
-struct OperationCallTests {
+struct OperationCallTests: ServiceSuite {
     private let clock = ManualClock()
-    private let transport: InMemoryTransport
+    let transport: InMemoryTransport
 
     init() {
         transport = InMemoryTransport(clock: clock)
@@ -65,22 +65,17 @@ struct OperationCallTests {
         }
     }
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.random = { 0.5 }
-            change(&host)
-        }
-        return EasyNetworkService(host)
+    func prepare(_ host: inout HostSettings) {
+        host.clock = clock
+        host.random = { 0.5 }
+        host.retry = RetryPolicy()
     }
 
     // MARK: - The slot
 
     @Test("BEY-16, BEY-6: an operation gives its slot back while its call waits for a retry, and takes its turn again")
     func retry() async throws {
-        let service = try service()
+        let service = service()
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let waiting = Calls("busy", service)
         queue.addOperation(waiting)
@@ -126,7 +121,7 @@ struct OperationCallTests {
         }
         let queue = NetworkQueue(maxConcurrentOperationCount: 3)
         let tokens = Tokens(queue: queue)
-        let service = try service { $0.authentication = AuthenticationSession(tokens, credential: "token-1") }
+        let service = service { $0.authentication = AuthenticationSession(tokens, credential: "token-1") }
         let jobs = (0..<3).map { _ in Calls("items", service) }
         queue.addOperations(jobs, waitUntilFinished: false)
         await expect(eventually { jobs.allSatisfy(\.isFinished) })
@@ -136,7 +131,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, BEY-6: the slot is given back when all calls of an operation wait, and each of them goes on")
     func severalCalls() async throws {
-        let service = try service()
+        let service = service()
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let waiting = Calls(service) { operation in
             let open = Locked(3)
@@ -165,7 +160,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, BEY-6: a call that is made after the slot was given back waits for it")
     func nextCall() async throws {
-        let service = try service { $0.retry = RetryPolicy() }
+        let service = service()
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let hasSlot = Gate()
         let operation = Calls(service) { operation in
@@ -190,7 +185,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, CBK-7: a call that outlives its operation ends, too")
     func leftover() async throws {
-        let service = try service()
+        let service = service()
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let operation = Calls(service) { operation in operation.call("busy") {} }
         queue.addOperation(operation)
@@ -205,7 +200,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, BEY-6: operations of one host count in the limit by host")
     func hostLimit() async throws {
-        let service = try service()
+        let service = service()
         let queue = NetworkQueue(maxConcurrentOperationCountPerHost: 1)
         let operations = ["stall", "ok"].map { Calls($0, service) }
         queue.addOperations(operations, waitUntilFinished: false)
@@ -218,7 +213,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, CCH-1: why the cache did not answer a call is among the queue's events")
     func cacheEvent() async throws {
-        let service = try service {
+        let service = service {
             $0.cache = NetworkCache(diskBytes: 0)
             $0.cachePolicy = CachePolicy(.cacheElseNetwork, storesOnDisk: false)
         }
@@ -250,7 +245,7 @@ struct OperationCallTests {
         callbackQueue.setSpecific(key: key, value: true)
         let queue = NetworkQueue(callbackQueue: callbackQueue)
         for api in ["ok", "missing"] {
-            let operation = Calls(try service()) { operation in
+            let operation = Calls(service()) { operation in
                 operation.call(api) {
                     operation.note(DispatchQueue.getSpecific(key: key) == true ? "there" : "elsewhere")
                     operation.finish()
@@ -264,7 +259,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, CBK-2: silent cancellation calls no closure of a call")
     func silent() async throws {
-        let service = try service { $0.silencesCancellation = true }
+        let service = service { $0.silencesCancellation = true }
         let operation = Calls("stall", service)
         NetworkQueue().addOperation(operation)
         await transport.waitForRequests(1)
@@ -305,7 +300,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, CBK-2: an interceptor that stops a call ends its operation, without a word to the closures")
     func stopped() async throws {
-        let operation = Calls("ok", try service { $0.interceptors = [Stop()] })
+        let operation = Calls("ok", service { $0.interceptors = [Stop()] })
         NetworkQueue().addOperation(operation)
         await expect(eventually { operation.isFinished })
         expect(operation.error?.code == .cancelled && operation.notes.withLock { $0 }.isEmpty)
@@ -315,7 +310,7 @@ struct OperationCallTests {
 
     @Test("BEY-16: a call in start() is sent when the conditions hold, not at all when one does not hold")
     func conditions() async throws {
-        let service = try service()
+        let service = service()
         let queue = NetworkQueue()
         let isOpen = Gate()
         let operation = Calls("ok", service)
@@ -357,11 +352,11 @@ struct OperationCallTests {
     @Test("BEY-16, CBK-3: a call in start() waits until the accessories have been told of the start")
     func accessory() async throws {
         let spinner = Spinner()
-        let operation = Calls("ok", try service())
+        let operation = Calls("ok", service())
         operation.addAccessory(willStart: { _ in spinner.show() })
         NetworkQueue().addOperation(operation)
         await spinner.isAsked.opened()
-        let bystander = Calls("missing", try service())
+        let bystander = Calls("missing", service())
         NetworkQueue().addOperation(bystander)
         await bystander.ended()
         expect(transport.requests.map(\.path), equals: ["/missing"])
@@ -374,7 +369,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, BEY-1: finish() after a call that failed means that failure, and dependents do not run")
     func failure() async throws {
-        let service = try service()
+        let service = service()
         let requested = Calls("missing", service)
         let sent = Calls(service) { operation in
             Task {
@@ -397,7 +392,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, BEY-1: of several calls the last one to end decides, and an error that is given counts in any case")
     func severalEnds() async throws {
-        let service = try service()
+        let service = service()
         for (apis, code) in [
             (["missing", "ok"], nil), (["ok", "missing"], .unacceptableStatus), (["ok", "ok"], nil),
         ] as [([String], NetworkError.Code?)] {
@@ -419,7 +414,7 @@ struct OperationCallTests {
     @Test("BEY-16, BEY-1: finish(recovering: true) ends an operation with success although its call failed")
     func recovered() async throws {
         for (recovering, code) in [(true, nil), (false, .unacceptableStatus)] as [(Bool, NetworkError.Code?)] {
-            let operation = Calls(try service()) { operation in
+            let operation = Calls(service()) { operation in
                 operation.call("missing") { operation.finish(recovering: recovering) }
             }
             let dependent = TestJob()
@@ -432,7 +427,7 @@ struct OperationCallTests {
 
     @Test("BEY-16: calls that the operation cancels itself do not undo the success of another one")
     func cancelledCalls() async throws {
-        let operation = Calls(try service()) { operation in
+        let operation = Calls(service()) { operation in
             let isStalled = Gate()
             operation.call("stall") { isStalled.open() }
             operation.call("ok") {
@@ -447,7 +442,7 @@ struct OperationCallTests {
 
     @Test("BEY-16, OPQ-2: a call that was cancelled and the finish() after it cancel the operation")
     func cancelledCall() async throws {
-        let operation = Calls("stall", try service())
+        let operation = Calls("stall", service())
         NetworkQueue().addOperation(operation)
         await transport.waitForRequests(1)
         // The first half of the older `cancel()`: `service.cancel(); super.cancel()`.

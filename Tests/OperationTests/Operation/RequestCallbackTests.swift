@@ -6,8 +6,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("Callbacks of requests", .timeLimit(.minutes(10)))
-struct RequestCallbackTests {
-    private let transport = InMemoryTransport()
+struct RequestCallbackTests: ServiceSuite {
+    let transport = InMemoryTransport()
     private let queue = NetworkQueue()
     private let callbacks = DispatchQueue(label: "callbacks")
     private static let key = DispatchSpecificKey<Bool>()
@@ -36,16 +36,7 @@ struct RequestCallbackTests {
         }
     }
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.retry = .never
-            host.callbackQueue = callbacks
-            change(&host)
-        }
-        return EasyNetworkService(host)
-    }
+    func prepare(_ host: inout HostSettings) { host.callbackQueue = callbacks }
 
     private var note: @Sendable (String) -> Void {
         { [notes] text in
@@ -69,7 +60,7 @@ struct RequestCallbackTests {
     @Test("CBK-1, CBK-4: preprocess off the callback queue, then on it: willDeliver, delegate, closure, for a success")
     func success() async throws {
         let delegate = Delegate(note)
-        let operation = observed("good", try service(), delegate)
+        let operation = observed("good", service(), delegate)
         queue.addOperation(operation)
         await operation.ended()
         expect(
@@ -81,14 +72,14 @@ struct RequestCallbackTests {
     @Test("CBK-1, CBK-4: the same for a failure, and for one that was cancelled before it began")
     func failure() async throws {
         let delegate = Delegate(note)
-        let missing = observed("missing", try service(), delegate)
+        let missing = observed("missing", service(), delegate)
         queue.addOperation(missing)
         await missing.ended()
         func expected(_ code: String) -> [String] {
             ["preprocess 0 off", "willDeliver 0 on", "delegate \(code) on", "failure \(code) on"]
         }
         expect(notes.exchange([]), equals: expected("unacceptableStatus"))
-        let cancelled = observed("good", try service(), delegate)
+        let cancelled = observed("good", service(), delegate)
         cancelled.cancel()
         queue.addOperation(cancelled)
         await cancelled.ended()
@@ -105,7 +96,7 @@ struct RequestCallbackTests {
             let held = Gate()
             weakDelegate = delegate
             weakHeld = held
-            operation = observed("good", try service(), delegate)
+            operation = observed("good", service(), delegate)
             operation.preprocess = { _ in withExtendedLifetime(held) {} }
             operation.willDeliver = { _ in withExtendedLifetime(held) {} }
             operation.success = { _ in withExtendedLifetime(held) {} }
@@ -119,7 +110,7 @@ struct RequestCallbackTests {
     @Test("CBK-2: silent cancellation is told to accessories and waiting tasks only; other failures are told")
     func silent() async throws {
         let delegate = Delegate(note)
-        let service = try service { $0.silencesCancellation = true }
+        let service = service { $0.silencesCancellation = true }
         let operation = observed("stall", service, delegate)
         expect(operation.silencesCancellation)
         queue.addOperation(operation)
@@ -183,7 +174,7 @@ struct RequestCallbackTests {
     )
     func silentSideCall(decision: ResponseDecision, sendsItsOwn: Bool) async throws {
         let endCount = Locked(0)
-        let service = try service { $0.silencesCancellation = true }
+        let service = service { $0.silencesCancellation = true }
         let subscription = service.configuration.subscribe { event in
             if case .callEnded = event.kind { endCount.withLock { $0 += 1 } }
         }
@@ -208,7 +199,7 @@ struct RequestCallbackTests {
                 service.request(Get(api: "missing"), success: { _ in super.execute() })
             }
         }
-        let operation = Asking(Get(api: "good"), service: try service())
+        let operation = Asking(Get(api: "good"), service: service())
         queue.addOperation(operation)
         await operation.ended()
         expect(operation.error?.statusCode, equals: 404)
@@ -219,7 +210,7 @@ struct RequestCallbackTests {
         let key = DispatchSpecificKey<Bool>()
         let callbackQueue = DispatchQueue(label: "callbacks")
         callbackQueue.setSpecific(key: key, value: true)
-        let operation = RequestOperation(Get(api: "good"), service: try service())
+        let operation = RequestOperation(Get(api: "good"), service: service())
         let queue = NetworkQueue(callbackQueue: callbackQueue)
         queue.addOperation(operation)
         _ = try await operation.value
@@ -235,7 +226,7 @@ struct RequestCallbackTests {
 
     @Test("CBK-8: start and finish of every request are posted, with the request and what it ended with")
     func notifications() async throws {
-        let service = try service { $0.postsNotifications = true }
+        let service = service { $0.postsNotifications = true }
         let notes = notes
         let names = [EasyNetworkService.requestDidStartNotification, EasyNetworkService.requestDidFinishNotification]
         let tokens = names.map { name in

@@ -6,8 +6,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("The response beside the item", .timeLimit(.minutes(10)))
-struct ResponseBesideItemTests {
-    private let transport = InMemoryTransport()
+struct ResponseBesideItemTests: ServiceSuite {
+    let transport = InMemoryTransport()
 
     init() {
         for id in 1...20 {
@@ -16,11 +16,6 @@ struct ResponseBesideItemTests {
             }
         }
         transport.route("GET", "/broken") { _ in .status(404) }
-    }
-
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) -> EasyNetworkService {
-        let url = URL(string: "https://api.example.com")
-        return EasyNetworkService(HostConfiguration(baseURL: url, transport: transport) { change(&$0) })
     }
 
     @Test("RSP-8: an operation has the response of its item, without its body")

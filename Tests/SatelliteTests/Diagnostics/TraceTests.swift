@@ -12,7 +12,7 @@ import FoundationNetworking
 #endif
 
 @Suite("Traces", .timeLimit(.minutes(10)))
-struct TraceTests {
+struct TraceTests: ServiceSuite {
     private struct Fetch: APIRequest {
         typealias Item = NetworkResponse
         var api: String
@@ -70,7 +70,7 @@ struct TraceTests {
         try #require(spans.first { $0.name == name }, "no \(name) in \(spans.map(\.name))")
     }
 
-    private let transport = InMemoryTransport()
+    let transport = InMemoryTransport()
     private let queue = NetworkQueue()
 
     init() {
@@ -79,15 +79,7 @@ struct TraceTests {
         transport.route("GET", "/moved") { _ in .status(302, headers: ["Location": "/item"]) }
     }
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) -> EasyNetworkService {
-        EasyNetworkService(
-            HostConfiguration(baseURL: URL(string: "http://api.example.com"), transport: transport) { host in
-                host.sendsTraceContext = true
-                host.retry = .never
-                change(&host)
-            }
-        )
-    }
+    func prepare(_ host: inout HostSettings) { host.sendsTraceContext = true }
 
     private func job(_ name: String, _ api: String, _ service: EasyNetworkService) -> RequestOperation<Fetch> {
         let job = RequestOperation(Fetch(api: api), service: service)
@@ -140,7 +132,7 @@ struct TraceTests {
         }
         expect(transport.requests.map { $0.headers.values(for: "traceparent") }, equals: [[own], [own], [own]])
         expect(transport.requests.allSatisfy { $0.headers["tracestate"] == nil })
-        let url = try #require(URL(string: "http://api.example.com/item"))
+        let url = try #require(URL(string: "http://one.example/item"))
         _ = try await service().send(Fetch(api: "", options: RequestOptions(customURLRequest: URLRequest(url: url))))
         expect(transport.requests.last?.headers["traceparent"] == nil)
     }
@@ -149,10 +141,7 @@ struct TraceTests {
     func attempts() async throws {
         let count = Locked(0)
         transport.route("GET", "/flaky") { _ in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             return number == 1 ? .status(503) : .status(302, headers: ["Location": "/item"])
         }
         let timeline = Timeline()
@@ -685,7 +674,7 @@ struct TraceTests {
         let names = events.filter { $0["name"] as? String == "process_name" }.compactMap {
             $0["args"] as? [String: String]
         }
-        expect(Set(names.compactMap { $0["name"] }), equals: ["api.example.com", "jobs"])
+        expect(Set(names.compactMap { $0["name"] }), equals: ["one.example", "jobs"])
         for (lane, events) in lanes {
             expect(named.contains(lane))
             var open: [Int] = []

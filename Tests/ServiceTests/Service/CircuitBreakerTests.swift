@@ -6,9 +6,9 @@ import Testing
 @testable import TestSupport
 
 @Suite("The circuit breaker of a host", .timeLimit(.minutes(10)))
-struct CircuitBreakerTests {
+struct CircuitBreakerTests: ServiceSuite {
     private let clock = ManualClock()
-    private let transport: InMemoryTransport
+    let transport: InMemoryTransport
     /// What `/a` answers.
     private let answer = Locked(MockResponse.status(503))
 
@@ -38,21 +38,11 @@ struct CircuitBreakerTests {
         }
     }
 
-    private func service(
-        _ breaker: CircuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(3)),
-        url: String = "https://api.example.com:444",
-        _ change: (inout HostSettings) -> Void = { _ in }
-    ) -> EasyNetworkService {
-        let url = URL(string: url)
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.random = { 0 }
-            host.retry = .never
-            host.circuitBreaker = breaker
-            change(&host)
-        }
-        return EasyNetworkService(host)
+    func prepare(_ host: inout HostSettings) {
+        host.baseURL = URL(string: "https://api.example.com:444")
+        host.clock = clock
+        host.random = { 0 }
+        host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(3))
     }
 
     private func waitingCount(_ circuit: Circuit) -> Int { circuit.state.withLock { $0.waiting.count } }
@@ -140,14 +130,15 @@ struct CircuitBreakerTests {
         "OPQ-13: calls that wait have no slot; one sends the trial when it is time, and the others follow its success"
     )
     func waits() async throws {
-        let service = service(CircuitBreaker(opensAfter: .failuresInRow(3), waits: true))
+        let service = service { $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(3), waits: true) }
         await open(service)
         let queue = NetworkQueue(maxConcurrentOperationCount: 2)
         let jobs = (0..<500).map { _ in RequestOperation(Call(), service: service) }
         queue.addOperations(jobs, waitUntilFinished: false)
         await expect(eventually { queue.explain(jobs[499]) == [.circuit(host: "api.example.com:444", seconds: 5)] })
         expect("\(queue.explain(jobs[0])[0])", equals: "waits for the open circuit to api.example.com:444, 5 s")
-        let other = RequestOperation(Get(api: "a"), service: self.service(url: "https://other.example.com"))
+        let elsewhere = self.service { $0.baseURL = URL(string: "https://other.example.com") }
+        let other = RequestOperation(Get(api: "a"), service: elsewhere)
         queue.addOperation(other)
         await other.ended()
         jobs[0].cancel()
@@ -170,7 +161,7 @@ struct CircuitBreakerTests {
 
     @Test("OPQ-13: a call that is woken and gets no slot does not hold the others up; the wait ends with its timeout")
     func wokenWithoutSlot() async throws {
-        let service = service(CircuitBreaker(opensAfter: .failuresInRow(3), waits: true))
+        let service = service { $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(3), waits: true) }
         await open(service)
         let queue = NetworkQueue()
         let job = RequestOperation(Call(), service: service)
@@ -233,7 +224,8 @@ struct CircuitBreakerTests {
             return "new"
         }
         let session = AuthenticationSession(tokens, credential: "old")
-        let service = service(CircuitBreaker(opensAfter: .failuresInRow(1), openTime: 5, waits: true)) {
+        let service = service {
+            $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(1), openTime: 5, waits: true)
             $0.authentication = session
         }
         failing.exchange(service)
@@ -364,7 +356,7 @@ struct CircuitBreakerTests {
 
     @Test("OPQ-13: the opening, the wait and the closing are told as events")
     func events() async throws {
-        let service = service(CircuitBreaker(opensAfter: .failuresInRow(1), waits: true))
+        let service = service { $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(1), waits: true) }
         let words = Locked<[String]>([])
         let subscription = service.configuration.subscribe { event in
             switch event.kind {

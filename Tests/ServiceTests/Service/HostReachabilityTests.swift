@@ -6,8 +6,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("The network of a host", .timeLimit(.minutes(10)))
-struct HostReachabilityTests {
-    private let transport = InMemoryTransport()
+struct HostReachabilityTests: ServiceSuite {
+    let transport = InMemoryTransport()
     private let network = NetworkReachability(.unreachable)
 
     init() {
@@ -17,13 +17,9 @@ struct HostReachabilityTests {
     /// The jobs, queues and calls that wait.
     private var readerCount: Int { network.state.withLock { $0.readers.count } }
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) -> EasyNetworkService {
-        let url = URL(string: "https://api.example.com")
-        let host = HostConfiguration(baseURL: url, transport: transport) { host in
-            host.reachability = network
-            change(&host)
-        }
-        return EasyNetworkService(host)
+    func prepare(_ host: inout HostSettings) {
+        host.reachability = network
+        host.retry = RetryPolicy()
     }
 
     @Test("OPQ-9: without a network the jobs of the host wait without a slot, and those of others run")

@@ -6,9 +6,9 @@ import Testing
 @testable import TestSupport
 
 @Suite("Retries", .timeLimit(.minutes(10)))
-struct RetryTests {
+struct RetryTests: ServiceSuite {
     private let clock = ManualClock()
-    private let transport: InMemoryTransport
+    let transport: InMemoryTransport
     private let queue = NetworkQueue(maxConcurrentOperationCount: 1)
 
     init() {
@@ -25,15 +25,10 @@ struct RetryTests {
         var body: RequestBody? { method == .post ? .text("x") : nil }
     }
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.random = { 0.5 }
-            change(&host)
-        }
-        return EasyNetworkService(host)
+    func prepare(_ host: inout HostSettings) {
+        host.clock = clock
+        host.random = { 0.5 }
+        host.retry = RetryPolicy()
     }
 
     /// Responds with these in order; the last one repeats.
@@ -52,10 +47,7 @@ struct RetryTests {
         let fixture = try TransportFixture(kind)
         let sent = Locked(0)
         fixture.route("GET", "/a") { _ in
-            let number = sent.withLock { count in
-                count += 1
-                return count
-            }
+            let number = sent.next()
             let body = Data(repeating: UInt8(number), count: 200_000)
             return MockResponse(
                 headers: ["Content-Type": "application/octet-stream", "X-Attempt-\(number)": "yes"],
@@ -78,7 +70,7 @@ struct RetryTests {
     @Test("BEY-8: a 503 with Retry-After: 2 is retried after two seconds of manual time")
     func retryAfter() async throws {
         answers(.status(503, headers: ["Retry-After": "2"]), .text("done"))
-        let operation = RequestOperation(Call(), service: try service())
+        let operation = RequestOperation(Call(), service: service())
         queue.addOperation(operation)
         await clock.waitForTimers(1)
         clock.advance(by: 1.9)
@@ -95,7 +87,7 @@ struct RetryTests {
     )
     func defaults() async throws {
         answers(.status(500))
-        let operation = RequestOperation(Call(), service: try service())
+        let operation = RequestOperation(Call(), service: service())
         queue.addOperation(operation)
         for delay in [0.25, 0.5] {
             await clock.waitForTimers(1)
@@ -111,7 +103,7 @@ struct RetryTests {
     @Test("BEY-8: a lost connection is retried, a POST only with its key, which stays the same")
     func post() async throws {
         answers(.fault(.close), .text("done"))
-        let service = try service()
+        let service = service()
         let plain = RequestOperation(Call(method: .post), service: service)
         queue.addOperation(plain)
         let error = await #expect(throws: NetworkError.self) { try await plain.value }
@@ -130,7 +122,7 @@ struct RetryTests {
     func slot() async throws {
         answers(.status(503), .text("done"))
         transport.route("GET", "/b") { _ in .text("other") }
-        let service = try service()
+        let service = service()
         let waiting = RequestOperation(Call(), service: service)
         queue.addOperation(waiting)
         await clock.waitForTimers(1)
@@ -149,7 +141,7 @@ struct RetryTests {
     @Test("OPQ-2, BEY-8: cancelled while it waits for its retry, it ends at once and sends nothing more")
     func cancelled() async throws {
         answers(.status(503))
-        let operation = RequestOperation(Call(), service: try service())
+        let operation = RequestOperation(Call(), service: service())
         queue.addOperation(operation)
         await clock.waitForTimers(1)
         operation.cancel()
@@ -162,7 +154,7 @@ struct RetryTests {
     @Test("REQ-5, BEY-8: the time for all attempts together ends the wait for the next")
     func overallTimeout() async throws {
         answers(.status(503, headers: ["Retry-After": "10"]))
-        let operation = RequestOperation(Call(overallTimeout: 3), service: try service())
+        let operation = RequestOperation(Call(overallTimeout: 3), service: service())
         queue.addOperation(operation)
         await clock.waitForTimers(2)
         clock.advance(by: 2.9)
@@ -172,7 +164,7 @@ struct RetryTests {
         expect(error?.code == .timedOut && error?.attempts == 1 && error?.message?.contains("3") == true)
         await expect(eventually { clock.pendingCount == 0 })
         for timeout in [0, -1, Double.infinity, .nan] {
-            let bad = RequestOperation(Call(overallTimeout: timeout), service: try service())
+            let bad = RequestOperation(Call(overallTimeout: timeout), service: service())
             queue.addOperation(bad)
             let error = await #expect(throws: NetworkError.self) { try await bad.value }
             expect(error?.code == .invalidRequest && error?.message?.contains("overall timeout") == true)
@@ -182,7 +174,7 @@ struct RetryTests {
     @Test("BEY-8: the budget of the host bounds the retries of all its requests")
     func budget() async throws {
         answers(.status(503))
-        let service = try service { host in
+        let service = service { host in
             host.retryBudget = 3.05
             host.retry.baseDelay = 0
         }
@@ -211,7 +203,7 @@ struct RetryTests {
         answers(.status(503))
         let error = await #expect(throws: NetworkError.self) { try await service().send(Never()) }
         expect(error?.attempts, equals: 1)
-        let never = try service { $0.retry = .never }
+        let never = service { $0.retry = .never }
         await #expect(throws: NetworkError.self) { try await never.send(Call()) }
         expect(transport.requests.count, equals: 2)
     }

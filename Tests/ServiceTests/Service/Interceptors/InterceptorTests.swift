@@ -6,8 +6,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("Interceptors", .timeLimit(.minutes(10)))
-struct InterceptorTests {
-    private let transport = InMemoryTransport()
+struct InterceptorTests: ServiceSuite {
+    let transport = InMemoryTransport()
 
     private struct Call: APIRequest {
         typealias Item = NetworkResponse
@@ -43,24 +43,13 @@ struct InterceptorTests {
         }
     }
 
-    private func service(_ interceptors: [any RequestInterceptor], _ change: (inout HostSettings) -> Void = { _ in })
-        throws -> EasyNetworkService
-    {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.interceptors = interceptors
-            host.retry = .never
-            change(&host)
-        }
-        return EasyNetworkService(host)
-    }
-
     @Test("CBK-5: the host's run first for a message and last for its result; each sees earlier changes")
     func order() async throws {
         transport.route("GET", "/a") { _ in .text("plain") }
         let notes = Locked<[String]>([])
-        let service = try service([Probe(name: "one", notes: notes), Probe(name: "two", notes: notes)])
+        let service = service {
+            $0.interceptors = [Probe(name: "one", notes: notes), Probe(name: "two", notes: notes)]
+        }
         let inner = Probe(name: "own", notes: notes) { _ in .succeed(NetworkResponse(statusCode: 299)) }
         let response = try await service.send(Call(interceptors: [inner]))
         expect(
@@ -96,7 +85,7 @@ struct InterceptorTests {
             expect(bare.userInfo.isEmpty)
             return .succeed(response)
         }
-        let service = try service([first, second])
+        let service = service { $0.interceptors = [first, second] }
         try await expect(service.perform(Paged()), equals: 7)
         let operation = RequestOperation(Paged(), service: service)
         NetworkQueue().addOperation(operation)
@@ -107,7 +96,8 @@ struct InterceptorTests {
     @Test("CBK-5: a veto ends the request unsent, with its reason")
     func veto() async throws {
         let notes = Locked<[String]>([])
-        let service = try service([Probe(name: "one", notes: notes, vetoes: true), Probe(name: "two", notes: notes)])
+        let probes = [Probe(name: "one", notes: notes, vetoes: true), Probe(name: "two", notes: notes)]
+        let service = service { $0.interceptors = probes }
         let error = await #expect(throws: NetworkError.self) { try await service.send(Call()) }
         expect(error?.code == .refused && error?.underlying is Probe.Veto && error?.attempts == 0)
         expect(transport.requests.isEmpty && notes.withLock { $0 } == ["one adapts 0"])
@@ -122,7 +112,8 @@ struct InterceptorTests {
                 return message
             }
         }
-        let error = await #expect(throws: NetworkError.self) { try await service([Breaker()]).send(Call()) }
+        let service = service { $0.interceptors = [Breaker()] }
+        let error = await #expect(throws: NetworkError.self) { try await service.send(Call()) }
         expect(error?.code == .invalidRequest && error?.message?.contains("X-Bad") == true)
         expect(transport.requests.isEmpty)
     }
@@ -135,7 +126,8 @@ struct InterceptorTests {
             else { return .proceed }
             return .fail(NetworkError(code: NetworkError.Code(rawValue: 10_007), message: "sold out"))
         }
-        let error = await #expect(throws: NetworkError.self) { try await service([business]).send(Call()) }
+        let strict = service { $0.interceptors = [business] }
+        let error = await #expect(throws: NetworkError.self) { try await strict.send(Call()) }
         expect(error?.code.rawValue == 10_007 && error?.attempts == 1 && error?.request?.url.path == "/a")
         let rescue = Probe(name: "one", notes: Locked([])) { result in
             if case .failure(let error) = result, error.statusCode == 404 {
@@ -143,18 +135,18 @@ struct InterceptorTests {
             }
             return .proceed
         }
-        try await expect(service([rescue]).send(Call(api: "missing")).text(), equals: "none")
+        try await expect(service { $0.interceptors = [rescue] }.send(Call(api: "missing")).text(), equals: "none")
     }
 
     @Test("CBK-6: a repeat waits for its delay on the clock, without its slot")
     func again() async throws {
         let clock = ManualClock()
         let count = Locked(0)
-        transport.route("GET", "/a") { _ in .text("\(count.withLock { $0 += 1; return $0 })") }
+        transport.route("GET", "/a") { _ in .text("\(count.next())") }
         let poll = Probe(name: "one", notes: Locked([])) { result in
             (try? result.get().text()) == "3" ? .proceed : .sendAgain(after: 5)
         }
-        let service = try service([poll]) { $0.clock = clock }
+        let service = service { ($0.interceptors, $0.clock) = ([poll], clock) }
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let operation = RequestOperation(Call(), service: service)
         queue.addOperation(operation)
@@ -173,7 +165,7 @@ struct InterceptorTests {
     @Test("CBK-6: stopped, it ends as cancelled, and its closures are not called")
     func stop() async throws {
         transport.route("GET", "/a") { _ in .text("x") }
-        let service = try service([Probe(name: "one", notes: Locked([])) { _ in .stop }])
+        let service = service { $0.interceptors = [Probe(name: "one", notes: Locked([])) { _ in .stop }] }
         let operation = RequestOperation(Call(), service: service)
         let called = Locked(0)
         operation.success = { _ in called.withLock { $0 += 1 } }
@@ -205,7 +197,8 @@ struct InterceptorTests {
                 return message
             }
         }
-        let operation = RequestOperation(Call(), service: try service([Slow(begun: begun, wasCancelled: wasCancelled)]))
+        let slow = Slow(begun: begun, wasCancelled: wasCancelled)
+        let operation = RequestOperation(Call(), service: service { $0.interceptors = [slow] })
         NetworkQueue().addOperation(operation)
         await begun.opened()
         operation.cancel()

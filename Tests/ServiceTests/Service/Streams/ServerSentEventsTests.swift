@@ -10,7 +10,7 @@ import FoundationNetworking
 @testable import TestSupport
 
 @Suite("Server-sent events over several connections", .timeLimit(.minutes(10)))
-struct ServerSentEventsTests {
+struct ServerSentEventsTests: ServiceSuite {
     private struct Post: BaseAPIRequest {
         let api = "x"
         let method = NetworkService.Method.post
@@ -20,16 +20,12 @@ struct ServerSentEventsTests {
     }
 
     private let type: HTTPHeaders = ["Content-Type": "text/event-stream"]
-    private let transport = SteeredTransport()
+    let transport = SteeredTransport()
     private let clock = ManualClock()
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) -> EasyNetworkService {
-        EasyNetworkService(
-            transport.host { host in
-                host.clock = clock
-                change(&host)
-            }
-        )
+    func prepare(_ host: inout HostSettings) {
+        host.baseURL = URL(string: "https://api.example.com")
+        host.clock = clock
     }
 
     /// Reads to the end in a separate task.
