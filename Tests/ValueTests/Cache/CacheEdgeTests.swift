@@ -7,30 +7,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("The cache at its edges", .timeLimit(.minutes(10)))
-struct CacheEdgeTests {
-    private let clock = ManualClock()
-    private let transport: InMemoryTransport
-    private let cache: NetworkCache
-
-    init() {
-        transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(diskBytes: 0, clock: clock)
-    }
-
-    private struct Call: BaseAPIRequest {
-        var api = "a"
-        var method = NetworkService.Method.get
-        var headers: [String: String]?
-        var cache: CachePolicy? = .http
-        var options: RequestOptions { RequestOptions(cache: cache) }
-    }
-
-    private struct Text: APIRequest {
-        var api = "a"
-        var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
-        var options: RequestOptions { RequestOptions(cache: cache) }
-        func item(from response: NetworkResponse) throws -> String { try response.text() }
-    }
+struct CacheEdgeTests: CacheSuite {
+    let fixture = CachedCallFixture()
 
     private struct Watcher: RequestInterceptor {
         let sources = Locked<[String]>([])
@@ -40,21 +18,6 @@ struct CacheEdgeTests {
             if case .success(let response) = result { sources.withLock { $0.append(response.source.rawValue) } }
             return .proceed
         }
-    }
-
-    private func service(
-        _ base: String = "http://one.example",
-        _ change: (inout HostSettings) -> Void = { _ in }
-    ) throws -> EasyNetworkService {
-        let url = try #require(URL(string: base))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.cache = cache
-            host.retry = .never
-            change(&host)
-        }
-        return EasyNetworkService(host)
     }
 
     @Test("CCH-4: removals of a cache without a disk end")
@@ -82,10 +45,10 @@ struct CacheEdgeTests {
     func earlyIntercepted() async throws {
         transport.route("GET", "/a") { _ in .text("new") }
         let watcher = Watcher()
-        let service = try service { $0.interceptors = [watcher] }
-        try service.store(NetworkResponse(body: Data("old".utf8)), for: Text())
+        let service = service { $0.interceptors = [watcher] }
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: CachedText())
         var texts: [String] = []
-        for try await response in service.responses(to: Text()) { texts.append(try response.text()) }
+        for try await response in service.responses(to: CachedText()) { texts.append(try response.text()) }
         expect(texts, equals: ["old", "new"])
         expect(watcher.sources.withLock { $0 }, equals: ["cache", "network"])
     }
@@ -96,15 +59,15 @@ struct CacheEdgeTests {
             MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("old".utf8)), delay: 5)
         }
         transport.route("POST", "/a") { _ in .status(200) }
-        let service = try service()
-        let slow = Task { try await service.send(Call()).text() }
+        let service = service()
+        let slow = Task { try await service.send(CachedCall()).text() }
         await expect(transport.waitForRequests(1))
         await clock.waitForTimers(1)
-        _ = try await service.send(Call(method: .post, cache: nil))
+        _ = try await service.send(CachedCall(method: .post, cache: nil))
         clock.advance(by: 5)
         try await expect(slow.value, equals: "old")
         transport.route("GET", "/a") { _ in .text("new") }
-        try await expect(service.send(Call()).text(), equals: "new")
+        try await expect(service.send(CachedCall()).text(), equals: "new")
     }
 
     @Test("BEY-10: a pending response is stored after an invalidation of another URL (RFC 9111, section 4.4)")
@@ -119,18 +82,18 @@ struct CacheEdgeTests {
             return MockResponse(headers: fields, body: .data(body), delay: 5)
         }
         transport.route("POST", "/b") { _ in .status(200) }
-        let service = try service()
-        func askSlowly(_ call: Call = Call()) async throws -> String {
+        let service = service()
+        func askSlowly(_ call: CachedCall = CachedCall()) async throws -> String {
             let count = transport.requests.count
             let slow = Task { try await service.send(call) }
             await expect(transport.waitForRequests(count + 1))
             await clock.waitForTimers(1)
-            _ = try await service.send(Call(api: "b", method: .post, cache: nil))
+            _ = try await service.send(CachedCall(api: "b", method: .post, cache: nil))
             clock.advance(by: 5)
             return try await "\(slow.value.text()) \(slow.value.source)"
         }
         func kept() async -> String? {
-            try? await service.cachedResponse(for: Call()).text()
+            try? await service.cachedResponse(for: CachedCall()).text()
         }
         try await expect(askSlowly(), equals: "old network")
         await expect(kept(), equals: "old")
@@ -139,7 +102,7 @@ struct CacheEdgeTests {
         try await expect(askSlowly(), equals: "old revalidated")
         await expect(kept(), equals: "old", "the 304 was kept")
         isNew.withLock { $0 = true }
-        try await expect(askSlowly(Call(headers: ["Cache-Control": "no-cache"])), equals: "new network")
+        try await expect(askSlowly(CachedCall(headers: ["Cache-Control": "no-cache"])), equals: "new network")
         await expect(kept(), equals: "new", "the reload was kept")
     }
 
@@ -148,8 +111,8 @@ struct CacheEdgeTests {
         transport.route("GET", "/a") { _ in
             MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("old".utf8)), delay: 5)
         }
-        let service = try service()
-        let slow = Task { try await service.send(Call()).text() }
+        let service = service()
+        let slow = Task { try await service.send(CachedCall()).text() }
         await expect(transport.waitForRequests(1))
         await clock.waitForTimers(1)
         try await cache.remove { _ in false }
@@ -169,8 +132,8 @@ struct CacheEdgeTests {
         transport.route("GET", "/a") { _ in
             MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("old".utf8)), delay: 5)
         }
-        let service = try service()
-        let call = Call(cache: byHTTP ? .http : CachePolicy(.cacheElseNetwork))
+        let service = service()
+        let call = CachedCall(cache: byHTTP ? .http : CachePolicy(.cacheElseNetwork))
         let slow = Task { try await service.send(call).text() }
         await expect(transport.waitForRequests(1))
         await clock.waitForTimers(1)
@@ -208,11 +171,11 @@ struct CacheEdgeTests {
     @Test("BEY-10, CCH-4: a newer response that the predicate rejects removes the entry")
     func refusedByPredicate() async throws {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
-        let service = try service()
-        _ = try await service.send(Call())
+        let service = service()
+        _ = try await service.send(CachedCall())
         var refusing = CachePolicy.http
         refusing.isStorable = { _ in false }
-        _ = try await service.send(Call(headers: ["Cache-Control": "no-cache"], cache: refusing))
+        _ = try await service.send(CachedCall(headers: ["Cache-Control": "no-cache"], cache: refusing))
         await expect(cache.usage.memoryCount, equals: 0)
     }
 
@@ -222,11 +185,11 @@ struct CacheEdgeTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let disk = try NetworkCache(directory: folder)
         let scripted = ScriptedTransport { _, _ in .answer(200, ["Cache-Control": "max-age=60"], body: "x") }
-        let service = try service("http://ada:topsecret@one.example") {
+        let service = service(at: "http://ada:topsecret@one.example") {
             $0.cache = disk
             $0.transport = scripted
         }
-        _ = try? await service.send(Call())
+        _ = try? await service.send(CachedCall())
         await disk.flush()
         var found = false
         let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)).allObjects
@@ -245,7 +208,7 @@ struct CacheEdgeTests {
         ]
         let key = CacheKey.http(try #require(URL(string: "http://one.example/a")), partition: nil)
         transport.route("GET", "/a") { _ in .status(304, headers: ["Age": "99999999999999999999", "Date": "x"]) }
-        let service = try service()
+        let service = service()
         for date in dates {
             for other in dates {
                 for field in fields {
@@ -261,10 +224,10 @@ struct CacheEdgeTests {
                         "Cache-Control": "max-age=\(field), stale-while-revalidate=\(field), stale-if-error=\(field)",
                     ]
                     cache.store(CacheEntry(header: header, body: Data()), in: .all)
-                    _ = try? await service.send(Call(headers: ["Cache-Control": "max-stale=\(field)"]))
-                    _ = try? await service.cachedResponse(for: Call())
+                    _ = try? await service.send(CachedCall(headers: ["Cache-Control": "max-stale=\(field)"]))
+                    _ = try? await service.cachedResponse(for: CachedCall())
                     _ = try? await service.cachedResponse(
-                        for: Call(cache: CachePolicy(.cacheElseNetwork, maximumAge: date))
+                        for: CachedCall(cache: CachePolicy(.cacheElseNetwork, maximumAge: date))
                     )
                 }
             }
@@ -288,10 +251,10 @@ struct CacheEdgeTests {
             }
         }
         transport.route("GET", "/a") { _ in .text("new") }
-        let service = try service()
+        let service = service()
         try service.store(
             NetworkResponse(body: Data("old".utf8)),
-            for: Call(cache: CachePolicy(.cacheElseNetwork))
+            for: CachedCall(cache: CachePolicy(.cacheElseNetwork))
         )
         let current = Locked<RequestOperation<Bad>?>(nil)
         let ends = Locked<[String]>([])
@@ -333,9 +296,9 @@ struct CacheEdgeTests {
             request.headers["If-None-Match"] != nil
                 ? .status(304) : .text("((((x))))", headers: ["Cache-Control": "no-cache", "ETag": "\"1\""])
         }
-        let service = try service { $0.interceptors = [Unwrap()] }
+        let service = service { $0.interceptors = [Unwrap()] }
         var texts: [String] = []
-        for _ in 0..<4 { texts.append(try await service.send(Call()).text()) }
+        for _ in 0..<4 { texts.append(try await service.send(CachedCall()).text()) }
         expect(texts, equals: Array(repeating: "(((x)))", count: 4))
     }
 
@@ -344,12 +307,12 @@ struct CacheEdgeTests {
         transport.route("GET", "/a") { _ in
             .text("x", headers: ["Cache-Control": "max-age=1, stale-while-revalidate=1000"])
         }
-        let service = try service()
-        _ = try await service.send(Call())
+        let service = service()
+        _ = try await service.send(CachedCall())
         clock.advance(by: 10)
         transport.route("GET", "/a") { _ in .fault(.reset) }
         for count in 2..<5 {
-            _ = try await service.send(Call())
+            _ = try await service.send(CachedCall())
             await expect(transport.waitForRequests(count))
             let key = CacheKey.http(try #require(URL(string: "http://one.example/a")), partition: nil)
             await expect(

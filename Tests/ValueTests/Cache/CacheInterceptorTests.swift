@@ -7,40 +7,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("The cache and interceptors", .timeLimit(.minutes(10)))
-struct CacheInterceptorTests {
-    private let clock = ManualClock()
-    private let transport: InMemoryTransport
-    private let cache: NetworkCache
-
-    init() {
-        transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(diskBytes: 0, clock: clock)
-    }
-
-    private struct Call: BaseAPIRequest {
-        var api = "a"
-        var cache: CachePolicy? = CachePolicy(.cacheElseNetwork)
-        var options: RequestOptions { RequestOptions(cache: cache) }
-    }
-
-    private struct Text: APIRequest {
-        var api = "a"
-        var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
-        var options: RequestOptions { RequestOptions(cache: cache) }
-        func item(from response: NetworkResponse) throws -> String { try response.text() }
-    }
-
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.cache = cache
-            host.retry = .never
-            change(&host)
-        }
-        return EasyNetworkService(host)
-    }
+struct CacheInterceptorTests: CacheSuite {
+    let fixture = CachedCallFixture()
 
     @Test("CCH-3: an entry that an interceptor rejects is not used, and the request is sent")
     func refusedByInterceptor() async throws {
@@ -53,9 +21,10 @@ struct CacheInterceptorTests {
             }
         }
         transport.route("GET", "/a") { _ in .text("new") }
-        let service = try service { $0.interceptors = [Envelope()] }
-        try service.store(NetworkResponse(body: Data("old".utf8)), for: Call())
-        try await expect(service.send(Call()).text(), equals: "new")
+        let service = service { $0.interceptors = [Envelope()] }
+        let call = CachedCall(cache: CachePolicy(.cacheElseNetwork))
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: call)
+        try await expect(service.send(call).text(), equals: "new")
     }
 
     private struct Waiting: RequestInterceptor {
@@ -74,13 +43,11 @@ struct CacheInterceptorTests {
     @Test("CCH-3: a job that is finished while an interceptor has the stored response sends nothing")
     func finishedByHand() async throws {
         let interceptor = Waiting()
-        let service = try service { $0.interceptors = [interceptor] }
-        try service.store(NetworkResponse(body: Data("old".utf8)), for: Call())
+        let service = service { $0.interceptors = [interceptor] }
+        let text = CachedText(cache: CachePolicy(.cacheElseNetwork))
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: text)
         let queue = NetworkQueue()
-        var operation: RequestOperation<Text>? = RequestOperation(
-            Text(cache: CachePolicy(.cacheElseNetwork)),
-            service: service
-        )
+        var operation: RequestOperation<CachedText>? = RequestOperation(text, service: service)
         weak let kept = operation
         if let operation { queue.addOperation(operation) }
         await interceptor.isAsked.opened()
@@ -90,14 +57,14 @@ struct CacheInterceptorTests {
         interceptor.gate.open()
         await expect(eventually { kept == nil })
         expect(transport.requests.isEmpty)
-        try await expect(service.cachedResponse(for: Call()).text(), equals: "old")
+        try await expect(service.cachedResponse(for: text).text(), equals: "old")
     }
 
     @Test("CCH-3: the closure cached is released at the end, also without an entry")
     func released() async throws {
         final class Object: Sendable {}
         transport.route("GET", "/a") { _ in .text("new") }
-        let operation = RequestOperation(Text(), service: try service())
+        let operation = RequestOperation(CachedText(), service: service())
         weak var weakly: Object?
         do {
             let object = Object()
@@ -115,12 +82,12 @@ struct CacheInterceptorTests {
     @Test("CCH-3: a sequence has the cached item first, and dependents start after cached")
     func dependents() async throws {
         transport.route("GET", "/a") { _ in .text("new") }
-        let service = try service()
-        try service.store(NetworkResponse(body: Data("old".utf8)), for: Text())
+        let service = service()
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: CachedText())
         let story = Locked<[String]>([])
         let callbacks = DispatchQueue(label: "callbacks")
         callbacks.suspend()
-        let operation = RequestOperation(Text(), service: service)
+        let operation = RequestOperation(CachedText(), service: service)
         operation.callbackQueue = callbacks
         operation.cached = { _ in story.withLock { $0.append("cached") } }
         let next = BlockOperation { story.withLock { $0.append("dependent") } }

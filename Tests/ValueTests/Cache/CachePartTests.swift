@@ -7,17 +7,13 @@ import Testing
 
 /// Parts of responses, by ranges (RFC 9110, section 14; RFC 9111, section 3.3).
 @Suite("Parts in the cache", .timeLimit(.minutes(10)))
-struct CachePartTests {
+struct CachePartTests: CacheSuite {
     private static let body = Data("0123456789".utf8)
 
-    private let clock = ManualClock()
-    private let transport: InMemoryTransport
-    private let cache: NetworkCache
+    let fixture = CachedCallFixture()
     private let headers = Locked<HTTPHeaders>(["Cache-Control": "max-age=60", "ETag": "\"x\"", "X-Version": "1"])
 
     init() {
-        transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(diskBytes: 0, clock: clock)
         transport.route("GET", "/a") { [headers] request in
             let fields = headers.withLock { $0 }
             guard let range = request.headers["Range"], request.headers["If-Range"] ?? "\"x\"" == "\"x\"" else {
@@ -32,28 +28,10 @@ struct CachePartTests {
         }
     }
 
-    private struct Call: BaseAPIRequest {
-        var api = "a"
-        var headers: [String: String]?
-        var cache: CachePolicy? = .http
-        var validation: ResponseValidation? = ResponseValidation(statusCodes: 200...599)
-        var options: RequestOptions { RequestOptions(cache: cache, validation: validation) }
-    }
-
-    private func service(_ cache: NetworkCache? = nil) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        return EasyNetworkService(
-            HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) { host in
-                host.clock = clock
-                host.cache = cache ?? self.cache
-                host.retry = .never
-            }
-        )
-    }
-
     private func send(_ range: String? = nil, also headers: [String: String] = [:]) async throws -> NetworkResponse {
         let fields = headers.merging(range.map { ["Range": "bytes=\($0)"] } ?? [:]) { $1 }
-        return try await service().send(Call(headers: fields))
+        let validation = ResponseValidation(statusCodes: 200...599)
+        return try await service().send(CachedCall(headers: fields, validation: validation))
     }
 
     private func ask(_ range: String? = nil, also headers: [String: String] = [:]) async throws -> String {
@@ -204,7 +182,7 @@ struct CachePartTests {
         }
         _ = try await ask()
         clock.advance(by: 61)
-        var call = Call(headers: ["Range": "bytes=0-1"])
+        var call = CachedCall(headers: ["Range": "bytes=0-1"])
         call.cache?.isStorable = { _ in false }
         _ = try await service().send(call)
         await expect(cache.entries.map(\.statusCode), equals: [200])
@@ -245,7 +223,7 @@ struct CachePartTests {
         func cache() -> NetworkCache { fixture.cache(memoryBytes: memoryBytes) }
         func ask(_ range: String?, _ cache: NetworkCache) async throws -> String {
             let fields = range.map { ["Range": "bytes=\($0)"] }
-            let response = try await service(cache).send(Call(headers: fields))
+            let response = try await service(with: cache).send(CachedCall(headers: fields))
             await cache.flush()
             return "\(try response.text()) \(response.source)"
         }
@@ -256,7 +234,7 @@ struct CachePartTests {
         try await expect(ask(nil, cache()), equals: "0123456789 network")
         try await expect(ask("2-7", cache()), equals: "234567 cache")
         let last = cache()
-        try service(last).removeCachedResponse(for: Call())
+        try service(with: last).removeCachedResponse(for: CachedCall())
         await last.flush()
         expect(fixture.paths(), equals: [])
         try await expect(ask("1-2", last), equals: "12 network")

@@ -7,36 +7,16 @@ import Testing
 @testable import TestSupport
 
 @Suite("The cache, then the network", .timeLimit(.minutes(10)))
-struct CacheThenNetworkTests {
-    private let transport = InMemoryTransport()
-    private let cache = NetworkCache(diskBytes: 0)
+struct CacheThenNetworkTests: CacheSuite {
+    let fixture = CachedCallFixture()
     private let queue = NetworkQueue(maxConcurrentOperationCount: 2)
-    private let service: EasyNetworkService
 
-    init() throws {
-        let (transport, cache) = (transport, cache)
-        transport.route("GET", "/news") { _ in .text("new") }
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.cache = cache
-            host.retry = .never
-        }
-        service = EasyNetworkService(host)
-    }
-
-    private struct News: APIRequest {
-        var api = "news"
-        var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
-        var options: RequestOptions { RequestOptions(cache: cache) }
-
-        func item(from response: NetworkResponse) throws -> String {
-            try response.text()
-        }
+    init() {
+        transport.route("GET", "/a") { _ in .text("new") }
     }
 
     private func keepOld() throws {
-        try service.store(NetworkResponse(body: Data("old".utf8)), for: News())
+        try service().store(NetworkResponse(body: Data("old".utf8)), for: CachedText())
     }
 
     private final class Story: RequestOperationDelegate {
@@ -47,7 +27,7 @@ struct CacheThenNetworkTests {
         }
 
         func requestOperationDidLoadFromCache(_ operation: ServiceOperation) {
-            let item = (operation as? RequestOperation<News>)?.cachedItem
+            let item = (operation as? RequestOperation<CachedText>)?.cachedItem
             add("delegate cached \(item ?? "")")
         }
 
@@ -63,7 +43,7 @@ struct CacheThenNetworkTests {
         for _ in 0..<20 {
             try keepOld()
             let story = Story()
-            let operation = RequestOperation(News(), service: service)
+            let operation = RequestOperation(CachedText(), service: service())
             operation.callbackQueue = DispatchQueue(label: "callbacks", attributes: .concurrent)
             operation.delegate = story
             operation.cached = { story.add("cached \($0)") }
@@ -84,7 +64,7 @@ struct CacheThenNetworkTests {
     func cachedFirst() async throws {
         try keepOld()
         let story = Story()
-        let operation = RequestOperation(News(), service: service)
+        let operation = RequestOperation(CachedText(), service: service())
         let callbacks = DispatchQueue(label: "callbacks")
         callbacks.suspend()
         operation.callbackQueue = callbacks
@@ -102,7 +82,7 @@ struct CacheThenNetworkTests {
     @Test("CCH-3: without a valid entry only the network's item is delivered")
     func absent() async throws {
         let story = Story()
-        let operation = RequestOperation(News(), service: service)
+        let operation = RequestOperation(CachedText(), service: service())
         operation.cached = { story.add("cached \($0)") }
         operation.success = { story.add("success \($0)") }
         queue.addOperation(operation)
@@ -114,7 +94,7 @@ struct CacheThenNetworkTests {
     func sequence() async throws {
         try keepOld()
         var responses: [String] = []
-        for try await response in service.responses(to: News()) {
+        for try await response in service().responses(to: CachedText()) {
             responses.append("\(try response.text()) \(response.source)")
         }
         expect(responses, equals: ["old cache", "new network"])
@@ -123,8 +103,8 @@ struct CacheThenNetworkTests {
     @Test("CCH-3, BEY-3: an error of the network follows the cached item")
     func failure() async throws {
         try keepOld()
-        transport.route("GET", "/news") { _ in .status(500) }
-        let operation = RequestOperation(News(), service: service)
+        transport.route("GET", "/a") { _ in .status(500) }
+        let operation = RequestOperation(CachedText(), service: service())
         queue.addOperation(operation)
         let error = await #expect(throws: NetworkError.self) { try await operation.value }
         expect(operation.cachedItem == "old" && error?.statusCode == 500)
@@ -133,10 +113,10 @@ struct CacheThenNetworkTests {
     @Test("OPQ-2, CCH-3: after a cancel following the cached item no closure is called")
     func cancel() async throws {
         try keepOld()
-        transport.route("GET", "/news") { _ in .fault(.stall) }
+        transport.route("GET", "/a") { _ in .fault(.stall) }
         let story = Story()
         let shown = Gate()
-        let operation = RequestOperation(News(), service: service)
+        let operation = RequestOperation(CachedText(), service: service())
         operation.cached = { item in
             story.add("cached \(item)")
             shown.open()
@@ -152,11 +132,11 @@ struct CacheThenNetworkTests {
     @Test("OPQ-2: after a cancel before the cached item its closure is not called")
     func cancelBefore() async throws {
         try keepOld()
-        transport.route("GET", "/news") { _ in .fault(.stall) }
+        transport.route("GET", "/a") { _ in .fault(.stall) }
         let story = Story()
         let callbacks = DispatchQueue(label: "callbacks")
         callbacks.suspend()
-        let operation = RequestOperation(News(), service: service)
+        let operation = RequestOperation(CachedText(), service: service())
         operation.callbackQueue = callbacks
         operation.cached = { story.add("cached \($0)") }
         operation.failure = { story.add("failure \($0.code)") }
@@ -171,7 +151,7 @@ struct CacheThenNetworkTests {
     @Test("OPQ-6, CCH-3: such requests do not join: each has its own cached item")
     func join() async throws {
         struct Joined: APIRequest {
-            var api = "news"
+            var api = "a"
             // Without this, the next request would find the entry of the previous one.
             var cache: CachePolicy? = CachePolicy(.cacheThenNetwork, storesInMemory: false, storesOnDisk: false)
             var options: RequestOptions { RequestOptions(cache: cache, repeatPolicy: .join) }
@@ -181,6 +161,7 @@ struct CacheThenNetworkTests {
             }
         }
         try keepOld()
+        let service = service()
         let operations = (0..<3).map { _ in RequestOperation(Joined(), service: service) }
         queue.addOperations(operations, waitUntilFinished: false)
         for operation in operations {

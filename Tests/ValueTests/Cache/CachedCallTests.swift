@@ -7,24 +7,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("Calls with a cache", .timeLimit(.minutes(10)))
-struct CachedCallTests {
-    private let clock = ManualClock()
-    private let transport: InMemoryTransport
-    private let cache: NetworkCache
-
-    init() {
-        transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(diskBytes: 0, clock: clock)
-    }
-
-    private struct Call: BaseAPIRequest {
-        var api = "a"
-        var method = NetworkService.Method.get
-        var headers: [String: String]?
-        var cache: CachePolicy? = .http
-        var interceptors: [any RequestInterceptor] = []
-        var options: RequestOptions { RequestOptions(cache: cache, interceptors: interceptors) }
-    }
+struct CachedCallTests: CacheSuite {
+    let fixture = CachedCallFixture()
 
     private struct JSONCall: APIRequest {
         struct Item: Decodable { var userName: String }
@@ -48,21 +32,6 @@ struct CachedCallTests {
         }
     }
 
-    private func service(
-        _ base: String = "http://one.example",
-        _ change: (inout HostSettings) -> Void = { _ in }
-    ) throws -> EasyNetworkService {
-        let url = try #require(URL(string: base))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.cache = cache
-            host.retry = .never
-            change(&host)
-        }
-        return EasyNetworkService(host)
-    }
-
     private func language(_ language: Locked<String>) -> Adapter {
         Adapter(adapting: { message, _ in
             var message = message
@@ -83,8 +52,8 @@ struct CachedCallTests {
     func adaptedPolicy() async throws {
         echo()
         let now = Locked("de")
-        let service = try service { $0.interceptors = [language(now)] }
-        let call = Call(cache: CachePolicy(.cacheElseNetwork))
+        let service = service { $0.interceptors = [language(now)] }
+        let call = CachedCall(cache: CachePolicy(.cacheElseNetwork))
         try await expect(service.send(call).text(), equals: "lang=de")
         now.withLock { $0 = "fr" }
         try await expect(service.send(call).text(), equals: "lang=fr")
@@ -93,16 +62,16 @@ struct CachedCallTests {
     @Test("BEY-10: by HTTP an adapted request finds its entry")
     func adaptedHTTP() async throws {
         echo()
-        let service = try service { $0.interceptors = [language(Locked("de"))] }
-        _ = try await service.send(Call())
-        try await expect(service.send(Call()).source, equals: .cache)
+        let service = service { $0.interceptors = [language(Locked("de"))] }
+        _ = try await service.send(CachedCall())
+        try await expect(service.send(CachedCall()).source, equals: .cache)
     }
 
     @Test("BEY-10: by HTTP an adapted request does not use the entry of another URL")
     func adaptedHTTPOther() async throws {
         echo()
-        try await expect(service().send(Call()).text(), equals: "none")
-        let adapted = try await service().send(Call(interceptors: [language(Locked("de"))]))
+        try await expect(service().send(CachedCall()).text(), equals: "none")
+        let adapted = try await service().send(CachedCall(interceptors: [language(Locked("de"))]))
         try expect(adapted.text(), equals: "lang=de")
     }
 
@@ -112,8 +81,8 @@ struct CachedCallTests {
             if request.headers["If-None-Match"] != nil { return .status(304) }
             return .text(request.query ?? "none", headers: ["Cache-Control": "no-cache", "ETag": "\"1\""])
         }
-        try await expect(service().send(Call()).text(), equals: "none")
-        let adapted = try await service().send(Call(interceptors: [language(Locked("de"))]))
+        try await expect(service().send(CachedCall()).text(), equals: "none")
+        let adapted = try await service().send(CachedCall(interceptors: [language(Locked("de"))]))
         try expect(adapted.text(), equals: "lang=de")
         expect(transport.requests.last?.headers["If-None-Match"] == nil)
     }
@@ -139,15 +108,15 @@ struct CachedCallTests {
                 return .proceed
             }
         )
-        let service = try service { $0.interceptors = [other] }
-        try await expect(service.send(Call()).text(), equals: "a")
+        let service = service { $0.interceptors = [other] }
+        try await expect(service.send(CachedCall()).text(), equals: "a")
         isDown.withLock { $0 = true }
-        let response = try await service.send(Call())
+        let response = try await service.send(CachedCall())
         try expect(response.text(), equals: "b")
         expect(response.source, equals: .network)
         expect(transport.requests.last?.headers["If-None-Match"] == nil)
         // The entry of b.
-        let plain = try await self.service().send(Call(api: "b"))
+        let plain = try await self.service().send(CachedCall(api: "b"))
         try expect(plain.text(), equals: "b")
     }
 
@@ -156,7 +125,7 @@ struct CachedCallTests {
         transport.route("GET", "/a") { _ in
             .text("{\"user_name\":\"ada\"}", headers: ["Cache-Control": "max-age=60, stale-if-error=100"])
         }
-        let service = try service {
+        let service = service {
             $0.decoder = .json {
                 let decoder = JSONDecoder()
                 decoder.keyDecodingStrategy = .convertFromSnakeCase
@@ -174,10 +143,10 @@ struct CachedCallTests {
     func head() async throws {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
         transport.route("HEAD", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
-        let service = try service { $0.cachePolicy = .http }
-        _ = try await service.send(Call(cache: nil))
-        _ = try await service.send(Call(method: .head, cache: nil))
-        let response = try await service.send(Call(cache: nil))
+        let service = service { $0.cachePolicy = .http }
+        _ = try await service.send(CachedCall(cache: nil))
+        _ = try await service.send(CachedCall(method: .head, cache: nil))
+        let response = try await service.send(CachedCall(cache: nil))
         try expect(response.source == .cache && response.text() == "x")
     }
 
@@ -188,17 +157,17 @@ struct CachedCallTests {
                 ? .status(206, headers: ["Cache-Control": "max-age=60", "Content-Range": "bytes 0-0/1"])
                 : .text("x", headers: ["Cache-Control": "max-age=60"])
         }
-        _ = try await service().send(Call())
-        _ = try await service().send(Call(headers: ["Range": "bytes=0-0"]))
-        try await expect(service().send(Call()).source, equals: .cache)
+        _ = try await service().send(CachedCall())
+        _ = try await service().send(CachedCall(headers: ["Range": "bytes=0-0"]))
+        try await expect(service().send(CachedCall()).source, equals: .cache)
     }
 
     @Test("BEY-10: a request with no-store does not change the entry")
     func noStoreRequest() async throws {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
-        _ = try await service().send(Call())
-        _ = try await service().send(Call(headers: ["Cache-Control": "no-store"]))
-        try await expect(service().send(Call()).source, equals: .cache)
+        _ = try await service().send(CachedCall())
+        _ = try await service().send(CachedCall(headers: ["Cache-Control": "no-store"]))
+        try await expect(service().send(CachedCall()).source, equals: .cache)
     }
 
     @Test("CCH-4: by a policy a 206 is not stored")
@@ -209,8 +178,8 @@ struct CachedCallTests {
                 : .text("abc")
         }
         let policy = CachePolicy(.cacheElseNetwork)
-        _ = try await service().send(Call(headers: ["Range": "bytes=0-0"], cache: policy))
-        try await expect(service().send(Call(cache: policy)).text(), equals: "abc")
+        _ = try await service().send(CachedCall(headers: ["Range": "bytes=0-0"], cache: policy))
+        try await expect(service().send(CachedCall(cache: policy)).text(), equals: "abc")
     }
 
     @Test("CCH-4: a response that an interceptor made of an error is not stored")
@@ -220,8 +189,8 @@ struct CachedCallTests {
             if case .failure = result { return .succeed(NetworkResponse(body: Data("offline".utf8))) }
             return .proceed
         })
-        let service = try service { $0.interceptors = [offline] }
-        let call = Call(cache: CachePolicy(.cacheElseNetwork))
+        let service = service { $0.interceptors = [offline] }
+        let call = CachedCall(cache: CachePolicy(.cacheElseNetwork))
         try await expect(service.send(call).text(), equals: "offline")
         transport.route("GET", "/a") { _ in .text("real") }
         try await expect(service.send(call).text(), equals: "real")
@@ -235,8 +204,8 @@ struct CachedCallTests {
             let body = Data(response.body.dropFirst().dropLast())
             return .succeed(NetworkResponse(body: body, source: response.source))
         })
-        let service = try service { $0.interceptors = [unwrap] }
-        let call = Call(cache: CachePolicy(.cacheElseNetwork))
+        let service = service { $0.interceptors = [unwrap] }
+        let call = CachedCall(cache: CachePolicy(.cacheElseNetwork))
         try await expect(service.send(call).text(), equals: "(x)")
         try await expect(service.send(call).text(), equals: "(x)")
     }
@@ -248,29 +217,22 @@ struct CachedCallTests {
             if case .failure = result { return .succeed(NetworkResponse(body: Data("offline".utf8))) }
             return .proceed
         })
-        let service = try service { $0.interceptors = [offline] }
-        _ = try await service.send(Call())
+        let service = service { $0.interceptors = [offline] }
+        _ = try await service.send(CachedCall())
         transport.route("GET", "/a") { _ in .status(503) }
-        try await expect(service.send(Call()).text(), equals: "offline")
+        try await expect(service.send(CachedCall()).text(), equals: "offline")
         await expect(cache.usage.memoryCount, equals: 1)
-    }
-
-    private struct Text: APIRequest {
-        var api = "a"
-        var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
-        var options: RequestOptions { RequestOptions(cache: cache) }
-        func item(from response: NetworkResponse) throws -> String { try response.text() }
     }
 
     @Test("CCH-3: cached has been called when the operation has finished, with any other closures")
     func cachedAlone() async throws {
         transport.route("GET", "/a") { _ in .text("new") }
-        let service = try service()
-        try service.store(NetworkResponse(body: Data("old".utf8)), for: Text())
+        let service = service()
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: CachedText())
         let callbacks = DispatchQueue(label: "callbacks")
         callbacks.suspend()
         let story = Locked<[String]>([])
-        let operation = RequestOperation(Text(), service: service)
+        let operation = RequestOperation(CachedText(), service: service)
         operation.callbackQueue = callbacks
         operation.cached = { item in story.withLock { $0.append("cached \(item)") } }
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
@@ -288,29 +250,20 @@ struct CachedCallTests {
     func signOut() async throws {
         let answers = Locked(0)
         transport.route("GET", "/a") { _ in
-            let number = answers.withLock { count in
-                count += 1
-                return count
-            }
+            let number = answers.next()
             return MockResponse(
                 headers: ["Cache-Control": "max-age=60, stale-while-revalidate=100"],
                 body: .data(Data("secret of ada \(number)".utf8)),
                 delay: number == 1 ? 0 : 5
             )
         }
-        let service = try service()
+        let service = service()
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
-        struct Secret: APIRequest {
-            var api = "a"
-            var cache: CachePolicy? = .http
-            var options: RequestOptions { RequestOptions(cache: cache) }
-            func item(from response: NetworkResponse) throws -> String { try response.text() }
-        }
-        let first = RequestOperation(Secret(), service: service)
+        let first = RequestOperation(CachedText(cache: .http), service: service)
         queue.addOperation(first)
         _ = try await first.value
         clock.advance(by: 61)
-        let second = RequestOperation(Secret(), service: service)
+        let second = RequestOperation(CachedText(cache: .http), service: service)
         queue.addOperation(second)
         _ = try await second.value
         await expect(transport.waitForRequests(2))
@@ -341,10 +294,10 @@ struct CachedCallTests {
             if case .success(let response) = result, response.source == .cache { return .sendAgain() }
             return .proceed
         })
-        let service = try service { $0.interceptors = [again] }
+        let service = service { $0.interceptors = [again] }
         try service.store(
             NetworkResponse(body: Data("old".utf8)),
-            for: Call(cache: CachePolicy(.cacheElseNetwork))
+            for: CachedCall(cache: CachePolicy(.cacheElseNetwork))
         )
         await #expect(throws: NetworkError.self) { try await service.perform(Strict()) }
         expect(transport.requests.count, equals: 1)
@@ -359,11 +312,11 @@ struct CachedCallTests {
     )
     func oddInvalidation(api: String) async throws {
         let scripted = ScriptedTransport { request, _ in .answer(200, ["Cache-Control": "max-age=60"], body: "x") }
-        let service = try service { $0.transport = scripted }
-        _ = try await service.send(Call(api: api))
-        try await expect(service.send(Call(api: api)).source, equals: .cache)
-        _ = try await service.send(Call(api: api, method: .post, cache: nil))
-        try await expect(service.send(Call(api: api)).source, equals: .network)
+        let service = service { $0.transport = scripted }
+        _ = try await service.send(CachedCall(api: api))
+        try await expect(service.send(CachedCall(api: api)).source, equals: .cache)
+        _ = try await service.send(CachedCall(api: api, method: .post, cache: nil))
+        try await expect(service.send(CachedCall(api: api)).source, equals: .network)
     }
 
     @Test(
@@ -372,12 +325,12 @@ struct CachedCallTests {
     )
     func rootInvalidation(base: String) async throws {
         let scripted = ScriptedTransport { request, _ in .answer(200, ["Cache-Control": "max-age=60"], body: "x") }
-        let service = try service(base) { $0.transport = scripted }
+        let service = service(at: base) { $0.transport = scripted }
         for api in ["", "/", "b"] {
-            _ = try await service.send(Call(api: api))
-            try await expect(service.send(Call(api: api)).source, equals: .cache)
-            _ = try await service.send(Call(api: api, method: .post, cache: nil))
-            try await expect(service.send(Call(api: api)).source, equals: .network)
+            _ = try await service.send(CachedCall(api: api))
+            try await expect(service.send(CachedCall(api: api)).source, equals: .cache)
+            _ = try await service.send(CachedCall(api: api, method: .post, cache: nil))
+            try await expect(service.send(CachedCall(api: api)).source, equals: .network)
         }
     }
 
@@ -387,7 +340,7 @@ struct CachedCallTests {
             if request.headers["If-None-Match"] != nil { return .status(304) }
             return .text("{\"userName\":\"ada\"}", headers: ["Cache-Control": "no-cache", "ETag": "\"1\""])
         }
-        let service = try service()
+        let service = service()
         let bad = NetworkResponse(
             headers: ["Cache-Control": "no-cache", "ETag": "\"1\""],
             body: Data("garbage".utf8)
@@ -405,11 +358,11 @@ struct CachedCallTests {
         transport.route("GET", "/a") { _ in
             .text("x", headers: ["Cache-Control": "max-age=60", "Set-Cookie": "session=verysecret; HttpOnly"])
         }
-        let service = try service {
+        let service = service {
             $0.cache = disk
             $0.cookies = CookieJar()
         }
-        _ = try await service.send(Call())
+        _ = try await service.send(CachedCall())
         await disk.flush()
         var found = false
         let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)).allObjects
@@ -422,7 +375,7 @@ struct CachedCallTests {
     @Test("CCH-5: parts of the key may have CRLF")
     func lineEnds() throws {
         func message(_ headers: HTTPHeaders) throws -> TransportRequest {
-            try RequestBuilder.build(Call(), for: service().configuration)
+            try RequestBuilder.build(CachedCall(), for: service().configuration)
         }
         let one = CacheKey.key(
             for: try message([:]),

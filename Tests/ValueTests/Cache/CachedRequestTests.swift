@@ -6,28 +6,17 @@ import Testing
 @testable import TestSupport
 
 @Suite("Requests with a cache policy", .timeLimit(.minutes(10)))
-struct CachedRequestTests {
-    private let clock = ManualClock()
-    private let transport: InMemoryTransport
-    private let cache: NetworkCache
+struct CachedRequestTests: CacheSuite {
+    let fixture = CachedCallFixture()
     private let queue = NetworkQueue(maxConcurrentOperationCount: 2)
     /// The number of the response.
     private let count = Locked(0)
 
     init() {
-        transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(diskBytes: 0, clock: clock)
         let count = count
         for method in ["GET", "POST"] {
             transport.route(method, "/news") { _ in
-                .text(
-                    String(
-                        count.withLock { count in
-                            count += 1
-                            return count
-                        }
-                    )
-                )
+                .text(String(count.next()))
             }
         }
         transport.route("GET", "/broken") { _ in .status(500) }
@@ -47,18 +36,6 @@ struct CachedRequestTests {
         }
     }
 
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.cache = cache
-            host.retry = .never
-            change(&host)
-        }
-        return EasyNetworkService(host)
-    }
-
     /// The result of a request with a policy.
     private func ask(
         _ policy: CachePolicy?,
@@ -67,7 +44,7 @@ struct CachedRequestTests {
         over service: EasyNetworkService? = nil
     ) async throws -> String {
         let request = News(method: method, values: values, cache: policy)
-        let operation = RequestOperation(request, service: try service ?? self.service())
+        let operation = RequestOperation(request, service: service ?? self.service())
         queue.addOperation(operation)
         return try await operation.value
     }
@@ -94,7 +71,7 @@ struct CachedRequestTests {
             counts.withLock { $0.append(count) }
         }
         let request = News(cache: CachePolicy(.cacheElseNetwork))
-        let operation = RequestOperation(request, service: try service())
+        let operation = RequestOperation(request, service: service())
         let delegate = Delegate(look)
         operation.repeatPolicy = policy
         operation.delegate = delegate
@@ -115,14 +92,10 @@ struct CachedRequestTests {
         let cache = cache
         let request = News(cache: CachePolicy(.cacheElseNetwork))
         let count = await withCheckedContinuation { continuation in
-            do {
-                try service().request(
-                    request,
-                    success: { _ in continuation.resume(returning: cache.coordinator.withLock { $0.memory.count }) }
-                )
-            } catch {
-                continuation.resume(returning: -1)
-            }
+            service().request(
+                request,
+                success: { _ in continuation.resume(returning: cache.coordinator.withLock { $0.memory.count }) }
+            )
         }
         expect(count, equals: 0)
         await expect(eventually { cache.coordinator.withLock { $0.memory.count } == 1 })
@@ -133,7 +106,7 @@ struct CachedRequestTests {
 
     @Test("CCH-2: the answer of an operation that was cancelled meanwhile is stored, too")
     func storedAfterCancel() async throws {
-        let operation = RequestOperation(News(cache: CachePolicy(.cacheElseNetwork)), service: try service())
+        let operation = RequestOperation(News(cache: CachePolicy(.cacheElseNetwork)), service: service())
         operation.willDeliver = { _ in operation.cancel() }
         queue.addOperation(operation)
         try await expect(operation.value, equals: "1 network")
@@ -183,7 +156,7 @@ struct CachedRequestTests {
     }
 
     private func ask(_ policy: CachePolicy, ignoring isIgnoring: Bool) async throws -> String {
-        let operation = RequestOperation(News(cache: policy), service: try service())
+        let operation = RequestOperation(News(cache: policy), service: service())
         operation.ignoresCache = isIgnoring
         queue.addOperation(operation)
         return try await operation.value
@@ -195,10 +168,7 @@ struct CachedRequestTests {
     )
     func ignored(reading: CachePolicy.Reading) async throws {
         transport.route("GET", "/news") { [count] request in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             expect(request.headers["If-None-Match"] == nil)
             return .text(String(number), headers: ["Cache-Control": "max-age=60", "ETag": "\"\(number)\""])
         }
@@ -207,7 +177,7 @@ struct CachedRequestTests {
         try await expect(ask(policy, ignoring: true), equals: "2 network")
         if reading != .cacheThenNetwork { try await expect(ask(policy, ignoring: false), equals: "2 cache") }
         let request = News(cache: policy)
-        let service = try service()
+        let service = service()
         try await expect(service.perform(request, ignoringCache: true), equals: "3 network")
         let response = try await service.send(request, ignoringCache: true)
         try expect(response.text() == "4" && response.history.map(\.cacheMiss) == [.ignored])
@@ -218,7 +188,7 @@ struct CachedRequestTests {
     func ignoredEarly() async throws {
         let policy = CachePolicy(.cacheThenNetwork)
         _ = try await ask(policy)
-        let operation = RequestOperation(News(cache: policy), service: try service())
+        let operation = RequestOperation(News(cache: policy), service: service())
         operation.ignoresCache = true
         operation.cached = { Issue.record("\($0) came from the cache") }
         queue.addOperation(operation)
@@ -244,7 +214,7 @@ struct CachedRequestTests {
             var options: RequestOptions { RequestOptions(cache: cache, repeatPolicy: repeatPolicy) }
             func item(from response: NetworkResponse) throws -> String { try response.text() }
         }
-        let service = try service()
+        let service = service()
         for expected in ["1", "2"] {
             let operation = RequestOperation(Joining(), service: service)
             operation.ignoresCache = true
@@ -291,7 +261,7 @@ struct CachedRequestTests {
         clock.advance(by: 100)
         _ = try await ask(CachePolicy(.network))
         let yesterday = ManualClock()
-        let service = try service { $0.clock = yesterday }
+        let service = service { $0.clock = yesterday }
         let policy = CachePolicy(.cacheOnly, maximumAge: 1_000)
         let error = await #expect(throws: NetworkError.self) { try await ask(policy, over: service) }
         expect(error?.cacheMiss, equals: .expired)
@@ -333,7 +303,7 @@ struct CachedRequestTests {
 
     @Test("CCH-5: with partitions, users of one host never see each other's responses")
     func partition() async throws {
-        let (ada, eve) = (try service { $0.cachePartition = "ada" }, try service { $0.cachePartition = "eve" })
+        let (ada, eve) = (service { $0.cachePartition = "ada" }, service { $0.cachePartition = "eve" })
         for reading in [CachePolicy.Reading.cacheElseNetwork, .http] {
             let first = try await ask(CachePolicy(reading), over: ada)
             let second = try await ask(CachePolicy(reading), over: eve)
@@ -352,7 +322,7 @@ struct CachedRequestTests {
             var cache: CachePolicy?
             var options: RequestOptions { RequestOptions(cache: cache) }
         }
-        let service = try service()
+        let service = service()
         let response = try await service.send(Upload(cache: CachePolicy(.cacheElseNetwork)))
         expect(response.history.first?.cacheMiss, equals: .noKey)
         await expect(cache.usage.memoryCount, equals: 0)
@@ -382,7 +352,7 @@ struct CachedRequestTests {
         }
         let asked = Locked<[String]>([])
         for fails in [false, false, true] {
-            let operation = RequestOperation(Picky(fails: fails, asked: asked), service: try service())
+            let operation = RequestOperation(Picky(fails: fails, asked: asked), service: service())
             queue.addOperation(operation)
             await operation.ended()
         }
@@ -402,13 +372,13 @@ struct CachedRequestTests {
             }
         }
         _ = try await ask(CachePolicy(.network))
-        let alone = RequestOperation(Number(cache: CachePolicy(.cacheOnly)), service: try service())
+        let alone = RequestOperation(Number(cache: CachePolicy(.cacheOnly)), service: service())
         queue.addOperation(alone)
         let error = await #expect(throws: NetworkError.self) { try await alone.value }
         expect(error?.code == .notCached && error?.cacheMiss == .unreadable)
         await expect(cache.usage.memoryCount, equals: 0)
         _ = try await ask(CachePolicy(.network))
-        let operation = RequestOperation(Number(cache: CachePolicy(.cacheElseNetwork)), service: try service())
+        let operation = RequestOperation(Number(cache: CachePolicy(.cacheElseNetwork)), service: service())
         queue.addOperation(operation)
         try await expect(operation.value, equals: "3")
         try await expect(ask(CachePolicy(.cacheOnly)), equals: "3 cache")
@@ -428,7 +398,7 @@ struct CachedRequestTests {
     @Test("OPQ-6, CCH-2: a response of joined requests that cannot be mapped is not stored")
     func joined() async throws {
         let fails = Locked(true)
-        let service = try service()
+        let service = service()
         func join() async throws -> String {
             let operation = RequestOperation(Joined(fails: fails), service: service)
             queue.addOperation(operation)
@@ -447,7 +417,7 @@ struct CachedRequestTests {
 
     @Test("CCH-3: the policy of a host is for GET and HEAD, that of a request for any method")
     func hostPolicy() async throws {
-        let service = try service { $0.cachePolicy = CachePolicy(.cacheElseNetwork) }
+        let service = service { $0.cachePolicy = CachePolicy(.cacheElseNetwork) }
         try await expect(ask(nil, over: service), equals: "1 network")
         try await expect(ask(nil, over: service), equals: "1 cache")
         try await expect(ask(nil, method: .post, over: service), equals: "2 network")
@@ -460,7 +430,7 @@ struct CachedRequestTests {
     func unreadableCancelled() async throws {
         _ = try await ask(CachePolicy(.network))
         transport.route("GET", "/news") { _ in .fault(.stall) }
-        let service = try service()
+        let service = service()
         let task = Task { try await service.perform(Joined(fails: Locked(true))) }
         await expect(transport.waitForRequests(2))
         task.cancel()
@@ -471,14 +441,14 @@ struct CachedRequestTests {
     @Test("CCH-3: an entry that is no longer accepted is not used")
     func notAccepted() async throws {
         _ = try await ask(CachePolicy(.network))
-        let strict = try service { $0.validation.maximumBodyCount = 0 }
+        let strict = service { $0.validation.maximumBodyCount = 0 }
         let error = await #expect(throws: NetworkError.self) { try await ask(CachePolicy(.cacheOnly), over: strict) }
         expect(error?.cacheMiss, equals: .unreadable)
     }
 
     @Test("CCH-4: entries can be loaded, stored and removed by hand")
     func byHand() async throws {
-        let service = try service()
+        let service = service()
         let request = News(cache: CachePolicy(.cacheElseNetwork, maximumAge: 5, version: 2))
         try service.store(NetworkResponse(body: Data("made".utf8)), for: request)
         try await expect(service.cachedResponse(for: request).text(), equals: "made")
@@ -497,7 +467,7 @@ struct CachedRequestTests {
     @Test("CCH-1: the reason of a cache miss is in the history and the queue's events")
     func event() async throws {
         let events = queue.events
-        let operation = RequestOperation(News(cache: CachePolicy(.cacheElseNetwork)), service: try service())
+        let operation = RequestOperation(News(cache: CachePolicy(.cacheElseNetwork)), service: service())
         queue.addOperation(operation)
         _ = try await operation.value
         var story: [String] = []
@@ -537,7 +507,7 @@ struct CachedRequestTests {
     func accessories() async throws {
         _ = try await ask(CachePolicy(.network))
         let heard = Locked<[String]>([])
-        let operation = RequestOperation(News(cache: CachePolicy(.cacheOnly)), service: try service())
+        let operation = RequestOperation(News(cache: CachePolicy(.cacheOnly)), service: service())
         operation.addAccessory(
             willStart: { _ in heard.withLock { $0.append("start") } },
             didStop: { _ in heard.withLock { $0.append("stop") } }

@@ -7,26 +7,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("Items of the cache before the network's", .timeLimit(.minutes(10)))
-struct EarlyItemTests {
-    private let transport = InMemoryTransport()
-    private let cache = NetworkCache(diskBytes: 0)
-
-    private struct Text: APIRequest {
-        var api = "a"
-        var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
-        var options: RequestOptions { RequestOptions(cache: cache) }
-        func item(from response: NetworkResponse) throws -> String { try response.text() }
-    }
-
-    private func service() throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.cache = cache
-            host.retry = .never
-        }
-        return EasyNetworkService(host)
-    }
+struct EarlyItemTests: CacheSuite {
+    let fixture = CachedCallFixture()
 
     private final class Listener: RequestOperationDelegate {
         let count = Locked(0)
@@ -38,12 +20,12 @@ struct EarlyItemTests {
     )
     func detached() async throws {
         transport.route("GET", "/a") { _ in .text("new") }
-        let service = try service()
-        try service.store(NetworkResponse(body: Data("old".utf8)), for: Text())
+        let service = service()
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: CachedText())
         let callbacks = DispatchQueue(label: "callbacks")
         callbacks.suspend()
         let calls = Locked(0)
-        let operation = RequestOperation(Text(), service: service)
+        let operation = RequestOperation(CachedText(), service: service)
         operation.callbackQueue = callbacks
         operation.cached = { _ in calls.withLock { $0 += 1 } }
         operation.success = { _ in calls.withLock { $0 += 1 } }
@@ -71,12 +53,12 @@ struct EarlyItemTests {
         transport.route("GET", "/a") { _ in .text("new") }
         let bad = Locked<[String: Int]>([:])
         let queue = NetworkQueue(maxConcurrentOperationCount: 4)
-        var operations: [RequestOperation<Text>] = []
+        var operations: [RequestOperation<CachedText>] = []
         for number in 0..<TestLoad.count(3_000, part: 500) {
-            let service = try service()
-            if number % 50 == 0 { try service.store(NetworkResponse(body: Data("old".utf8)), for: Text()) }
+            let service = service()
+            if number % 50 == 0 { try service.store(NetworkResponse(body: Data("old".utf8)), for: CachedText()) }
             let story = Locked<[String]>([])
-            let operation = RequestOperation(Text(), service: service)
+            let operation = RequestOperation(CachedText(), service: service)
             operation.callbackQueue = DispatchQueue(label: "c", attributes: .concurrent)
             let note = { @Sendable (line: String) in
                 let story = story.withLock { story in
@@ -116,8 +98,8 @@ struct EarlyItemTests {
             }
         }
         transport.route("GET", "/a") { _ in .text("new") }
-        let service = try service()
-        try service.store(NetworkResponse(body: Data("old".utf8)), for: Text())
+        let service = service()
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: CachedText())
         let begun = Gate()
         let hold = DispatchSemaphore(value: 0)
         let story = Locked<[String]>([])

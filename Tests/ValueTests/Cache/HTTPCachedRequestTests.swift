@@ -6,35 +6,8 @@ import Testing
 @testable import TestSupport
 
 @Suite("Requests cached by HTTP's rules", .timeLimit(.minutes(10)))
-struct HTTPCachedRequestTests {
-    private let clock = ManualClock()
-    private let transport: InMemoryTransport
-    private let cache: NetworkCache
-
-    init() {
-        transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(diskBytes: 0, clock: clock)
-    }
-
-    private struct Call: BaseAPIRequest {
-        var api = "a"
-        var method = NetworkService.Method.get
-        var headers: [String: String]?
-        var cache: CachePolicy? = .http
-        var options: RequestOptions { RequestOptions(cache: cache) }
-    }
-
-    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
-        let url = try #require(URL(string: "http://one.example"))
-        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
-            host in
-            host.clock = clock
-            host.cache = cache
-            host.retry = .never
-            change(&host)
-        }
-        return EasyNetworkService(host)
-    }
+struct HTTPCachedRequestTests: CacheSuite {
+    let fixture = CachedCallFixture()
 
     /// Responds with these fields and a body with a count, or with 304 to a current validator.
     private func answers(_ headers: HTTPHeaders, path: String = "/a") {
@@ -43,21 +16,8 @@ struct HTTPCachedRequestTests {
             if let tag = headers["ETag"], request.headers["If-None-Match"] == tag {
                 return .status(304, headers: headers)
             }
-            return .text(
-                String(
-                    count.withLock { count in
-                        count += 1
-                        return count
-                    }
-                ),
-                headers: headers
-            )
+            return .text(String(count.next()), headers: headers)
         }
-    }
-
-    private func ask(_ call: Call = Call(), over service: EasyNetworkService? = nil) async throws -> String {
-        let response = try await (service ?? self.service()).send(call)
-        return "\(try response.text()) \(response.source)"
     }
 
     @Test("BEY-10: a response is reused with its Age while it is fresh (RFC 9111, sections 4.2 and 5.1)")
@@ -65,7 +25,7 @@ struct HTTPCachedRequestTests {
         answers(["Cache-Control": "max-age=60"])
         try await expect(ask(), equals: "1 network")
         clock.advance(by: 59)
-        let response = try await service().send(Call())
+        let response = try await service().send(CachedCall())
         expect(response.source == .cache && response.headers["Age"] == "59" && response.history.isEmpty)
         clock.advance(by: 1)
         try await expect(ask(), equals: "2 network")
@@ -77,7 +37,7 @@ struct HTTPCachedRequestTests {
         answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
         try await expect(ask(), equals: "1 network")
         clock.advance(by: 61)
-        let response = try await service().send(Call())
+        let response = try await service().send(CachedCall())
         try expect(response.text() == "1" && response.source == .revalidated && response.statusCode == 200)
         expect(response.history.map(\.statusCode) == [304] && response.history.map(\.cacheMiss) == [.expired])
         expect(transport.requests.last?.headers["If-None-Match"], equals: "\"x\"")
@@ -97,7 +57,7 @@ struct HTTPCachedRequestTests {
             return .status(304, headers: ["ETag": "\"other\""])
         }
         try await expect(ask(), equals: "1 network")
-        let response = try await service().send(Call())
+        let response = try await service().send(CachedCall())
         try expect(response.text() == "3" && response.source == .network)
         expect(response.history.map(\.reason), equals: [.first, .unconditional])
         expect(response.history.map(\.statusCode), equals: [304, 200])
@@ -124,7 +84,7 @@ struct HTTPCachedRequestTests {
     @Test("BEY-10: a response that is not storable or usable is not stored (section 3)", arguments: unstorable)
     func unstored(headers: HTTPHeaders, request: [String: String]?) async throws {
         answers(headers)
-        try await expect(ask(Call(headers: request)), equals: "1 network")
+        try await expect(ask(CachedCall(headers: request)), equals: "1 network")
         await expect(cache.usage.memoryCount, equals: 0)
     }
 
@@ -133,26 +93,28 @@ struct HTTPCachedRequestTests {
         answers(["Cache-Control": "max-age=60"])
         _ = try await ask()
         answers(["Cache-Control": "no-store"])
-        _ = try await ask(Call(headers: ["Cache-Control": "no-cache"]))
+        _ = try await ask(CachedCall(headers: ["Cache-Control": "no-cache"]))
         await expect(cache.usage.memoryCount, equals: 0)
     }
 
     @Test("BEY-10: request directives: no-cache requires validation, only-if-cached forbids a request (section 5.2.1)")
     func directives() async throws {
         answers(["Cache-Control": "max-age=60"])
-        let only = Call(headers: ["Cache-Control": "only-if-cached"])
+        let only = CachedCall(headers: ["Cache-Control": "only-if-cached"])
         let error = await #expect(throws: NetworkError.self) { try await ask(only) }
         expect(error?.code == .notCached && error?.cacheMiss == .absent && transport.requests.isEmpty)
         expect(error?.statusCode == 504 && error?.mayHaveReachedServer == false, "section 5.2.1.7")
         try await expect(ask(), equals: "1 network")
         try await expect(ask(only), equals: "1 cache")
-        try await expect(ask(Call(headers: ["Cache-Control": "no-cache"])), equals: "2 network")
+        try await expect(ask(CachedCall(headers: ["Cache-Control": "no-cache"])), equals: "2 network")
     }
 
     @Test("BEY-10: Vary: the entry is for requests with the same fields only (section 4.1)")
     func vary() async throws {
         answers(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
-        let (english, german) = (Call(headers: ["Accept-Language": "en"]), Call(headers: ["Accept-Language": "de"]))
+        let (english, german) = (
+            CachedCall(headers: ["Accept-Language": "en"]), CachedCall(headers: ["Accept-Language": "de"])
+        )
         try await expect(ask(english), equals: "1 network")
         try await expect(ask(english), equals: "1 cache")
         let response = try await service().send(german)
@@ -162,7 +124,7 @@ struct HTTPCachedRequestTests {
     @Test("BEY-10, SEC-1: responses to requests with other credentials are never used")
     func credentials() async throws {
         answers(["Cache-Control": "max-age=60"])
-        let (ada, eve) = (Call(headers: ["Authorization": "ada"]), Call(headers: ["Authorization": "eve"]))
+        let (ada, eve) = (CachedCall(headers: ["Authorization": "ada"]), CachedCall(headers: ["Authorization": "eve"]))
         try await expect(ask(ada), equals: "1 network")
         try await expect(ask(ada), equals: "1 cache")
         try await expect(ask(eve), equals: "2 network")
@@ -181,8 +143,8 @@ struct HTTPCachedRequestTests {
     func otherCredentials(name: String, partition: String?) async throws {
         expect(HTTPHeaders([name: "ada"]).withoutCredentials.isEmpty)
         answers(["Cache-Control": "max-age=60, private"])
-        let service = try service { $0.cachePartition = partition }
-        let (ada, bob) = (Call(headers: [name: "ada"]), Call(headers: [name: "bob"]))
+        let service = service { $0.cachePartition = partition }
+        let (ada, bob) = (CachedCall(headers: [name: "ada"]), CachedCall(headers: [name: "bob"]))
         try await expect(ask(ada, over: service), equals: "1 network")
         try await expect(ask(ada, over: service), equals: "1 cache")
         try await expect(ask(bob, over: service), equals: "2 network")
@@ -196,11 +158,11 @@ struct HTTPCachedRequestTests {
     func keyBesideSession() async throws {
         answers(["Cache-Control": "max-age=60"])
         let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
-        let service = try service {
+        let service = service {
             $0.authentication = session
             $0.cachePartition = "team"
         }
-        let (ada, bob) = (Call(headers: ["X-Api-Key": "ada"]), Call(headers: ["X-Api-Key": "bob"]))
+        let (ada, bob) = (CachedCall(headers: ["X-Api-Key": "ada"]), CachedCall(headers: ["X-Api-Key": "bob"]))
         try await expect(ask(ada, over: service), equals: "1 network")
         session.signIn("other")
         try await expect(ask(ada, over: service), equals: "1 cache")
@@ -223,16 +185,16 @@ struct HTTPCachedRequestTests {
             let base: HTTPHeaders = ["Cache-Control": "max-age=90", "X": "2"]
             let new = base.merging(fields)
             transport.route("HEAD", "/a") { _ in .text(body, headers: new) }
-            _ = try await service().send(Call())
+            _ = try await service().send(CachedCall())
             clock.advance(by: 61)
-            let head = try await service().send(Call(method: .head))
+            let head = try await service().send(CachedCall(method: .head))
             expect(head.source == .network && head.body.isEmpty)
-            let next = try? await service().cachedResponse(for: Call())
+            let next = try? await service().cachedResponse(for: CachedCall())
             expect((next != nil), equals: isKept, "\(fields)")
             guard let next else { continue }
             try expect(next.text() == "x" && next.headers["X"] == "2" && next.headers["Y"] == "1")
             clock.advance(by: 89)
-            try await expect(service().send(Call()).source, equals: .cache)
+            try await expect(service().send(CachedCall()).source, equals: .cache)
         }
     }
 
@@ -241,12 +203,12 @@ struct HTTPCachedRequestTests {
     )
     func headOfOthers() async throws {
         answers(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
-        let english = Call(headers: ["Accept-Language": "en"])
+        let english = CachedCall(headers: ["Accept-Language": "en"])
         _ = try await ask(english)
         transport.route("HEAD", "/a") { _ in .status(200, headers: ["ETag": "\"new\"", "Vary": "Accept-Language"]) }
-        _ = try await service().send(Call(method: .head, headers: ["Accept-Language": "de"]))
+        _ = try await service().send(CachedCall(method: .head, headers: ["Accept-Language": "de"]))
         transport.route("HEAD", "/a") { _ in .status(503) }
-        _ = try? await service().send(Call(method: .head, headers: ["Accept-Language": "en"]))
+        _ = try? await service().send(CachedCall(method: .head, headers: ["Accept-Language": "en"]))
         try await expect(ask(english), equals: "1 cache")
     }
 
@@ -266,7 +228,7 @@ struct HTTPCachedRequestTests {
         ] {
             answers(["Cache-Control": control])
             let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
-            let service = try service {
+            let service = service {
                 $0.authentication = session
                 $0.cachePartition = partition
                 $0.cache = NetworkCache(diskBytes: 0, clock: clock)
@@ -281,11 +243,11 @@ struct HTTPCachedRequestTests {
     @Test("BEY-10, SEC-1: without a partition an entry is for the same cookies only")
     func otherCookies() async throws {
         answers(["Cache-Control": "max-age=60"])
-        let (ada, eve) = (Call(headers: ["Cookie": "user=ada"]), Call(headers: ["Cookie": "user=eve"]))
+        let (ada, eve) = (CachedCall(headers: ["Cookie": "user=ada"]), CachedCall(headers: ["Cookie": "user=eve"]))
         try await expect(ask(ada), equals: "1 network")
         try await expect(ask(ada), equals: "1 cache")
         try await expect(ask(eve), equals: "2 network")
-        let owned = try service { $0.cachePartition = "ada" }
+        let owned = service { $0.cachePartition = "ada" }
         try await expect(ask(ada, over: owned), equals: "3 network")
         try await expect(ask(eve, over: owned), equals: "3 cache")
     }
@@ -294,7 +256,7 @@ struct HTTPCachedRequestTests {
     func cookies() async throws {
         answers(["Cache-Control": "max-age=60", "Vary": "Cookie"])
         let jar = CookieJar()
-        let service = try service { $0.cookies = jar }
+        let service = service { $0.cookies = jar }
         try await expect(ask(over: service), equals: "1 network")
         try await expect(ask(over: service), equals: "1 cache")
         let url = try #require(URL(string: "http://one.example/"))
@@ -306,7 +268,7 @@ struct HTTPCachedRequestTests {
     @Test("BEY-10: with stale-while-revalidate one request refreshes the entry in the background (RFC 5861, section 3)")
     func staleWhileRevalidate() async throws {
         answers(["Cache-Control": "max-age=60, stale-while-revalidate=30"])
-        let service = try service()
+        let service = service()
         try await expect(ask(over: service), equals: "1 network")
         clock.advance(by: 61)
         let sent = Locked(0)
@@ -319,7 +281,7 @@ struct HTTPCachedRequestTests {
         await expect(transport.waitForRequests(2))
         await clock.waitForTimers(1)
         clock.advance(by: 5)
-        let other = try self.service()
+        let other = self.service()
         let key = CacheKey.http(try #require(URL(string: "http://one.example/a")), partition: nil)
         await expect(eventually { cache.memoryEntry(for: key)?.body == Data("new".utf8) })
         try await expect(ask(over: other), equals: "new cache")
@@ -332,7 +294,7 @@ struct HTTPCachedRequestTests {
         _ = try await ask()
         clock.advance(by: 100)
         transport.route("GET", "/a") { _ in .status(503) }
-        let response = try await service().send(Call())
+        let response = try await service().send(CachedCall())
         try expect(response.text() == "1" && response.source == .cache)
         expect(response.history.map(\.statusCode) == [503] && response.headers["Age"] == "100")
         transport.route("GET", "/a") { _ in .fault(.reset) }
@@ -347,23 +309,23 @@ struct HTTPCachedRequestTests {
     @Test("BEY-10: an unsafe method invalidates its URL and those that the response names (section 4.4)")
     func invalidation() async throws {
         for path in ["/a", "/b"] { answers(["Cache-Control": "max-age=60"], path: path) }
-        for api in ["a", "b"] { _ = try await ask(Call(api: api)) }
+        for api in ["a", "b"] { _ = try await ask(CachedCall(api: api)) }
         transport.route("POST", "/a") { _ in .status(201, headers: ["Location": "/b"]) }
         transport.route("DELETE", "/b") { _ in .status(403) }
-        _ = try await service().send(Call(method: .post, cache: nil))
+        _ = try await service().send(CachedCall(method: .post, cache: nil))
         await expect(cache.usage.memoryCount, equals: 0)
-        _ = try await ask(Call(api: "b"))
-        _ = try? await service().send(Call(api: "b", method: .delete, cache: nil))
-        try await expect(ask(Call(api: "b")), equals: "2 cache")
+        _ = try await ask(CachedCall(api: "b"))
+        _ = try? await service().send(CachedCall(api: "b", method: .delete, cache: nil))
+        try await expect(ask(CachedCall(api: "b")), equals: "2 cache")
     }
 
     @Test("BEY-10, SEC-2: the response after a redirect is stored under its own URL")
     func redirect() async throws {
         transport.route("GET", "/old") { _ in .status(302, headers: ["Location": "/a"]) }
         answers(["Cache-Control": "max-age=60"])
-        try await expect(ask(Call(api: "old")), equals: "1 network")
+        try await expect(ask(CachedCall(api: "old")), equals: "1 network")
         try await expect(ask(), equals: "1 cache")
-        try await expect(ask(Call(api: "old")), equals: "2 network")
+        try await expect(ask(CachedCall(api: "old")), equals: "2 network")
         expect(transport.requests.count, equals: 4)
     }
 
@@ -373,7 +335,7 @@ struct HTTPCachedRequestTests {
         _ = try await ask()
         transport.route("GET", "/a") { _ in .status(302, headers: ["Location": "/b"]) }
         answers(["Cache-Control": "no-cache", "ETag": "\"x\""], path: "/b")
-        let response = try await service().send(Call())
+        let response = try await service().send(CachedCall())
         expect(response.source == .network && response.history.map(\.statusCode) == [302, 200])
     }
 
@@ -386,11 +348,11 @@ struct HTTPCachedRequestTests {
             if isDown.exchange(false) { return .status(503) }
             return request.headers["If-None-Match"] == "\"x\"" ? .status(304) : .text("new")
         }
-        let service = try service {
+        let service = service {
             $0.retry = RetryPolicy()
             $0.random = { 0.5 }
         }
-        let response = Task { try await service.send(Call()) }
+        let response = Task { try await service.send(CachedCall()) }
         await clock.waitForTimers(1)
         clock.advance(by: 60)
         try await expect(response.value.source, equals: .revalidated)
@@ -400,9 +362,9 @@ struct HTTPCachedRequestTests {
     func ownCondition() async throws {
         answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
         _ = try await ask()
-        let ranges = try await service().send(Call(headers: ["Range": "bytes=0-0,2-2"]))
+        let ranges = try await service().send(CachedCall(headers: ["Range": "bytes=0-0,2-2"]))
         expect(ranges.source == .network && ranges.history.first?.cacheMiss == .mustAsk)
-        let part = Call(headers: ["Range": "bytes=0-0", "If-Modified-Since": Arrival.text()])
+        let part = CachedCall(headers: ["Range": "bytes=0-0", "If-Modified-Since": Arrival.text()])
         try await expect(ask(part), equals: "3 network")
         try await expect(ask(), equals: "3 cache")
     }

@@ -7,13 +7,6 @@ import Testing
 
 @Suite("Nginx: the cache", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxCacheTests {
-    private struct Call: BaseAPIRequest {
-        var api: String
-        var headers: [String: String]?
-        var cache: CachePolicy? = .http
-        var options: RequestOptions { RequestOptions(cache: cache) }
-    }
-
     static let cases: [(listener: NginxServer.Listener, path: String, validator: String)] =
         [NginxServer.Listener.http, .https1, .https2].flatMap { listener in
             [
@@ -40,12 +33,12 @@ struct NginxCacheTests {
             )
         }
         let cacheBefore = try cache()
-        let first = try await service(cacheBefore).send(Call(api: url.absoluteString))
+        let first = try await service(cacheBefore).send(CachedCall(api: url.absoluteString))
         expect(first.source == .network && first.headers[validator] != nil)
         expect(validator == "ETag" || first.headers["ETag"] == nil)
         await cacheBefore.flush()
         // Another cache with the same files, as after a relaunch.
-        let call = Call(api: url.absoluteString, headers: ["Cache-Control": "no-cache"])
+        let call = CachedCall(api: url.absoluteString, headers: ["Cache-Control": "no-cache"])
         let second = try await service(cache()).send(call)
         expect(second.source == .revalidated && second.body == first.body && second.statusCode == 200)
         expect(second.history.map(\.statusCode), equals: [304])
@@ -67,7 +60,7 @@ struct NginxCacheTests {
             $0.validation = ResponseValidation(statusCodes: [200, 206, 416])
         }
         let service = EasyNetworkService(settings)
-        var call = Call(api: client.server.url(.http, "/ranges").absoluteString)
+        var call = CachedCall(api: client.server.url(.http, "/ranges").absoluteString)
         let whole = try await service.send(call)
         call.headers = ["Range": "bytes=\(range)", "Cache-Control": "max-stale"]
         let stored = try await service.send(call)

@@ -7,10 +7,11 @@ import Foundation
 /// A directory for one test, a clock, and files with failures.
 final class CacheFixture: Sendable {
     let directory: URL
-    let clock = ManualClock()
+    let clock: ManualClock
     let files = FaultyCacheFiles()
 
-    init() {
+    init(clock: ManualClock = ManualClock()) {
+        self.clock = clock
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("cache-\(UUID().uuidString)", isDirectory: true)
     }
