@@ -87,7 +87,7 @@ let package = Package(
         .executableTarget(
             name: "Benchmark",
             dependencies: [
-                "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources",
+                "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources", "Programs",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             path: "Tests/Benchmark",
@@ -101,10 +101,12 @@ let package = Package(
         ),
         // Sets how many descriptors the tests have, and how many of them run at once, when it is loaded.
         .target(name: "TestProcess", path: "Tests/TestProcess"),
+        // The programs that tests and Benchmark start, nginx among them.
+        .target(name: "Programs", dependencies: ["EasyNetwork"], path: "Tests/Programs"),
         // What the test targets share. A test target itself, so that it sees what is internal and no release build has it.
         .testTarget(
             name: "TestSupport",
-            dependencies: ["EasyNetwork", "EasyNetworkTesting", "Writer", "TestProcess"],
+            dependencies: ["EasyNetwork", "EasyNetworkTesting", "Writer", "TestProcess", "Programs"],
             swiftSettings: settings
         ),
         // The rooms from the ground up: Support to Cache, Transport and Service, Operation and Queue, the other products.
@@ -112,13 +114,14 @@ let package = Package(
         .testTarget(
             name: "ServiceTests",
             dependencies: [
-                "EasyNetwork", "TestSupport", .target(name: "CCurl", condition: .when(platforms: [.linux])),
+                "EasyNetwork", "TestSupport", "Programs",
+                .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "OperationTests",
-            dependencies: ["EasyNetwork", "TestSupport", "Downloader"],
+            dependencies: ["EasyNetwork", "TestSupport", "Programs", "Downloader"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -2,6 +2,7 @@
 import Dispatch
 import EasyNetworkTesting
 import Foundation
+import Programs
 import Testing
 
 /// A program that writes without end, which a test kills.

@@ -1,5 +1,6 @@
 #if os(Linux) || os(macOS)
 import Foundation
+import Programs
 
 extension NginxServer {
     /// The content of `/text`, uncompressed.
@@ -9,8 +10,9 @@ extension NginxServer {
     static let smallCount = 1_024
     static let bigCount = 1 << 30
 
-    /// Writes the served files and the configuration.
-    static func writeFiles(in folder: URL, _ certificates: TestCertificates, _ ports: [Listener: UInt16]) throws {
+    /// Makes the certificates and the served files, and the servers of the configuration.
+    static func prepare(in folder: URL, _ ports: [UInt16]) throws -> (servers: String, contents: TestCertificates) {
+        let certificates = try TestCertificates(in: folder)
         let manager = FileManager.default
         let served = folder.appendingPathComponent("www")
         try manager.createDirectory(at: served, withIntermediateDirectories: false)
@@ -33,56 +35,27 @@ extension NginxServer {
         }
         try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: served.path)
         try manager.setAttributes([.posixPermissions: 0o777], ofItemAtPath: kept.path)
-        let configuration = configuration(folder.path, certificates, ports)
-        try Data(configuration.utf8).write(to: folder.appendingPathComponent("nginx.conf"))
+        return (servers(in: folder, certificates, ports), certificates)
     }
 
-    private static func configuration(
-        _ folder: String,
-        _ certificates: TestCertificates,
-        _ ports: [Listener: UInt16]
-    ) -> String {
-        let servers = ports.map { server($0.key, port: $0.value, folder, certificates) }
+    private static func servers(in folder: URL, _ certificates: TestCertificates, _ ports: [UInt16]) -> String {
+        let servers = zip(Listener.allCases, ports).map { server($0, port: $1, folder) }
         return """
-            daemon off;
-            worker_processes 1;
-            pid "\(folder)/nginx.pid";
-            error_log "\(folder)/error.log";
-            events { worker_connections 1024; }
-            http {
-                access_log off;
-                client_body_temp_path "\(folder)/body"; proxy_temp_path "\(folder)/proxy";
-                fastcgi_temp_path "\(folder)/fastcgi"; uwsgi_temp_path "\(folder)/uwsgi"; scgi_temp_path "\(folder)/scgi";
-                types {}
-                default_type application/octet-stream;
-                sendfile on;
-                client_max_body_size 0;
-                # Nobody is to be put out because the machine is slow.
-                keepalive_timeout 1h;
-                send_timeout 1h;
-                client_header_timeout 1h;
-                client_body_timeout 1h;
-                keepalive_requests 100000;
-                absolute_redirect off;
-                ssl_certificate "\(certificates.serverCertificate.path)";
-                ssl_certificate_key "\(certificates.serverKey.path)";
-                ssl_client_certificate "\(certificates.caFile.path)";
-                server {
-                    listen "unix:\(folder)/length";
-                    location / { return 200 $http_request_length; }
-                }
+            # Nobody is to be put out because the machine is slow.
+            keepalive_timeout 1h;
+            send_timeout 1h;
+            client_header_timeout 1h;
+            client_body_timeout 1h;
+            keepalive_requests 100000;
+            absolute_redirect off;
+            ssl_certificate "\(certificates.serverCertificate.path)";
+            ssl_certificate_key "\(certificates.serverKey.path)";
+            ssl_client_certificate "\(certificates.caFile.path)";
             \(servers.joined(separator: "\n"))
-            }
-
             """
     }
 
-    private static func server(
-        _ listener: Listener,
-        port: UInt16,
-        _ folder: String,
-        _ certificates: TestCertificates
-    ) -> String {
+    private static func server(_ listener: Listener, port: UInt16, _ folder: URL) -> String {
         let (flags, more) =
             switch listener {
             case .http: ("", "")
@@ -96,32 +69,24 @@ extension NginxServer {
                 listen 127.0.0.1:\(port)\(flags);
                 \(hasIPv6 ? "listen [::1]:\(port)\(flags) ipv6only=on;" : "")
                 \(more)
-                root "\(folder)/www";
+                root "\(folder.path)/www";
                 location = /text { default_type text/plain; gzip on; gzip_min_length 20; gzip_types text/plain; }
                 location = /echo-protocol {
                     default_type text/plain;
                     return 200 "$server_protocol $connection $connection_requests";
                 }
                 location = /client { default_type text/plain; return 200 "$ssl_client_verify $ssl_client_s_dn"; }
-                location = /modified { etag off; alias "\(folder)/www/small"; }
+                location = /modified { etag off; alias "\(folder.path)/www/small"; }
                 location = /redirect { return 302 /small; }
                 location /expecting/ {
-                    alias "\(folder)/files/";
+                    alias "\(folder.path)/files/";
                     dav_methods PUT;
                     default_type text/plain;
                     # At once, before the body has come.
                     if ($http_expect) { return 417 "expects nothing"; }
                 }
-                location /files/ { root "\(folder)"; dav_methods PUT DELETE; }
-                # Buffered: whoever passes a body on while it comes gets an early answer from one who does not read it.
-                location = /upload {
-                    client_body_buffer_size 1m;
-                    proxy_method GET;
-                    proxy_pass_request_body off;
-                    proxy_set_header Content-Length "";
-                    proxy_set_header Request-Length $request_length;
-                    proxy_pass "http://unix:\(folder)/length:/";
-                }
+                location /files/ { root "\(folder.path)"; dav_methods PUT DELETE; }
+                \(Nginx.upload(in: folder))
             }
             """
     }

@@ -1,5 +1,6 @@
 #if os(Linux) || os(macOS)
 import Foundation
+import Programs
 
 /// Certificates of an untrusted authority, created with the `openssl` command.
 struct TestCertificates: Sendable {
@@ -24,7 +25,9 @@ struct TestCertificates: Sendable {
 
     /// Writes the certificates into the folder, which blocks the calling thread for about a tenth of a second.
     init(in folder: URL) throws {
-        guard let openssl = Command.find("openssl") else { throw Command.Failure(description: "there is no openssl") }
+        guard let openssl = ChildProcess.find("openssl") else {
+            throw ChildProcess.Failure(description: "there is no openssl")
+        }
         try Data(Self.configuration.utf8).write(to: folder.appendingPathComponent("openssl.cnf"))
         try Command.runScript(Self.script, [openssl.path, "/" + Self.clientName], in: folder)
         caFile = folder.appendingPathComponent("ca.pem")
@@ -42,7 +45,7 @@ struct TestCertificates: Sendable {
     private static func pin(_ file: URL) throws -> String {
         let hash = try String(contentsOf: file, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
         guard Data(base64Encoded: hash)?.count == 32 else {
-            throw Command.Failure(description: "'\(hash)' in \(file.lastPathComponent) is no SHA-256")
+            throw ChildProcess.Failure(description: "'\(hash)' in \(file.lastPathComponent) is no SHA-256")
         }
         return "sha256//\(hash)"
     }

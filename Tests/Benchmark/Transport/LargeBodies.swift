@@ -1,5 +1,6 @@
 #if os(Linux) || os(macOS)
 import Foundation
+import Programs
 
 /// Downloads and uploads of 1 GiB, compared with the `curl` program.
 struct LargeBodies {
@@ -26,7 +27,7 @@ struct LargeBodies {
 
     func run() throws {
         report.line("\n1 GiB between nginx and a file, the best of \(Self.samples): MB a second; resident MiB.")
-        let curl = Program("curl")
+        let curl = ChildProcess.find("curl")
         if curl == nil { report.line("There is no curl in PATH: nothing to compare with.") }
         report.row(["1 GiB", "", "MB/s", "curl's", "ratio", "before", "peak"])
         // Each contender runs both directions before the next, so that the memory of one does not count for another.
@@ -46,7 +47,7 @@ struct LargeBodies {
         report.line("Ratio: to the curl program, which takes turns with each.")
     }
 
-    private func measure(_ transfer: LargeTransfer, by carrier: any Carrier, _ curl: Program?) throws -> Cost {
+    private func measure(_ transfer: LargeTransfer, by carrier: any Carrier, _ curl: URL?) throws -> Cost {
         let file = server.folder.appendingPathComponent("file")
         defer { try? FileManager.default.removeItem(at: file) }
         var cost = Cost()

@@ -1,5 +1,6 @@
 #if os(Linux) || os(macOS)
 import Foundation
+import Programs
 
 /// A download or an upload of 1 GiB.
 enum LargeTransfer: CaseIterable {
@@ -39,16 +40,16 @@ enum LargeTransfer: CaseIterable {
     /// Runs the transfer by the `curl` program.
     ///
     /// - Returns: the seconds that it reports, without its start.
-    func seconds(with curl: Program, _ server: LocalServer, _ file: URL) throws -> Double {
+    func seconds(with curl: URL, _ server: LocalServer, _ file: URL) throws -> Double {
         var arguments = ["--silent", "--show-error", "--fail", "--noproxy", "*", "--write-out", "%{time_total}"]
         switch self {
         case .download: arguments += ["-o", file.path]
         case .upload: arguments += ["-T", file.path, "-o", "/dev/null"]
         }
-        let output = try curl.output(arguments + [try url(server).absoluteString])
+        let output = try ChildProcess.run(curl, arguments + [try url(server).absoluteString])
         // The decimal separator depends on the language of the machine.
         guard let seconds = Double(output.replacingOccurrences(of: ",", with: ".")) else {
-            throw Program.Failure(description: "curl wrote: \(output)")
+            throw ChildProcess.Failure(description: "curl wrote: \(output)")
         }
         return seconds
     }

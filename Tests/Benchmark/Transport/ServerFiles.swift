@@ -1,5 +1,6 @@
 #if os(Linux) || os(macOS)
 import Foundation
+import Programs
 
 /// The files and the configuration of a ``LocalServer``.
 struct ServerFiles {
@@ -20,10 +21,7 @@ struct ServerFiles {
         for file in [small, big, bulk] {
             try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
         }
-        for folder in [folder, served] {
-            try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path)
-        }
-        try Data(configuration.utf8).write(to: folder.appendingPathComponent("nginx.conf"))
+        try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: served.path)
     }
 
     /// Writes a sparse file of ``LocalServer/bigCount`` zeros.
@@ -47,49 +45,22 @@ struct ServerFiles {
         try handle.close()
     }
 
-    private var configuration: String {
-        let folder = folder.path
-        return """
-            daemon off;
-            worker_processes 1;
-            pid "\(folder)/nginx.pid";
-            error_log "\(folder)/error.log";
-            events { worker_connections 1024; }
-            http {
-                access_log off;
-                log_format bytes '$body_bytes_sent';
-                client_body_temp_path "\(folder)/body"; proxy_temp_path "\(folder)/proxy";
-                fastcgi_temp_path "\(folder)/fastcgi"; uwsgi_temp_path "\(folder)/uwsgi"; scgi_temp_path "\(folder)/scgi";
-                types {}
-                default_type application/octet-stream;
-                sendfile on;
-                client_max_body_size 0;
-                keepalive_timeout 60;
-                keepalive_requests 1000000;
-                server {
-                    listen "unix:\(folder)/length";
-                    location / { return 200 $http_request_length; }
-                }
-                server {
-                    listen 127.0.0.1:\(port);
-                    root "\(folder)/www";
-                    location = /bulk {
-                        access_log "\(folder)/bulk.log" bytes;
-                        limit_rate \(LocalServer.bulkRate / LocalServer.bulkConnections);
-                    }
-                    # Buffered: whoever passes a body on while it comes gets an early answer from one who does not read it.
-                    location = /upload {
-                        client_body_buffer_size 1m;
-                        proxy_method GET;
-                        proxy_pass_request_body off;
-                        proxy_set_header Content-Length "";
-                        proxy_set_header Request-Length $request_length;
-                        proxy_pass "http://unix:\(folder)/length:/";
-                    }
-                }
+    /// The server, for the configuration.
+    var configuration: String {
+        """
+        log_format bytes '$body_bytes_sent';
+        keepalive_timeout 60;
+        keepalive_requests 1000000;
+        server {
+            listen 127.0.0.1:\(port);
+            root "\(folder.path)/www";
+            location = /bulk {
+                access_log "\(folder.path)/bulk.log" bytes;
+                limit_rate \(LocalServer.bulkRate / LocalServer.bulkConnections);
             }
-
-            """
+            \(Nginx.upload(in: folder))
+        }
+        """
     }
 }
 #endif

@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import Programs
 import Testing
 
 @testable import EasyNetwork
@@ -22,7 +23,7 @@ struct CurlTLSConnectionTests {
         let transport: CurlTransport
 
         init(_ mode: String) throws {
-            let python = try #require(Command.find("python3"))
+            let python = try #require(ChildProcess.find("python3"))
             let name = "easynetwork-\(UUID().uuidString)"
             folder = FileManager.default.temporaryDirectory.appendingPathComponent(name)
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)

@@ -2,6 +2,7 @@
 import Dispatch
 import EasyNetworkTesting
 import Foundation
+import Programs
 import Testing
 
 @testable import EasyNetwork
@@ -327,7 +328,7 @@ struct KernelNetworkTests {
 
     /// Whether a namespace with links of its own can be made here.
     private static let hasNamespaces: Bool = {
-        guard Command.find("ip") != nil, Command.find("unshare") != nil else { return false }
+        guard ChildProcess.find("ip") != nil, ChildProcess.find("unshare") != nil else { return false }
         let script = "\(unshare) sh -c 'ip link add easy type veth peer name other && ip link del easy'"
         return (try? Command.runScript(path + script, [], in: FileManager.default.temporaryDirectory)) != nil
     }()

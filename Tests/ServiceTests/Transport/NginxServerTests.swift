@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import Programs
 import Testing
 
 @testable import EasyNetwork
@@ -71,7 +72,7 @@ struct NginxServerTests {
         // Blocks this test's thread for two tenths of a second.
         let server = try NginxServer()
         let ports = NginxServer.Listener.allCases.map { server.port(of: $0) }
-        #expect(throws: NginxServer.PortTaken.self) { try NginxServer(ports: ports) }
+        #expect(throws: Nginx.PortTaken.self) { try NginxServer(ports: ports) }
         expect(FileManager.default.fileExists(atPath: server.folder.path))
         await expect(text(server.url(.http, "/echo-protocol")).hasPrefix("HTTP/1.1"))
         server.stop()

@@ -2,6 +2,7 @@
 import Dispatch
 import EasyNetworkTesting
 import Foundation
+import Programs
 import Testing
 
 @testable import EasyNetwork

@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import Programs
 import Testing
 
 @testable import EasyNetwork
@@ -9,7 +10,7 @@ import Testing
 struct NginxKeyPasswordTests {
     /// Provides the client's key, encrypted with `secret`, while `body` runs.
     private static func withKey(_ server: NginxServer, _ body: (URL) async throws -> Void) async throws {
-        let openssl = try #require(Command.find("openssl"))
+        let openssl = try #require(ChildProcess.find("openssl"))
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -12,16 +12,16 @@ import Musl
 /// Finds free TCP ports for a program that cannot let the kernel choose.
 ///
 /// Another program may take a port before it is used, so callers must retry.
-enum FreePorts {
+package enum FreePorts {
     /// Whether the machine has the address ::1, which many containers lack.
-    static let hasIPv6: Bool = {
+    package static let hasIPv6: Bool = {
         guard let socket = try? bound(toIPv6: true, 0) else { return false }
         close(socket.descriptor)
         return true
     }()
 
     /// Returns ports that are free on 127.0.0.1 and, if it exists, on ::1.
-    static func find(_ count: Int) throws -> [UInt16] {
+    package static func find(_ count: Int) throws -> [UInt16] {
         var ports: [UInt16] = []
         // All ports stay bound until the last is found, so that no port is returned twice.
         var descriptors: [Int32] = []

@@ -1,15 +1,23 @@
 #if os(Linux) || os(macOS)
 import Dispatch
+import EasyNetwork
 import Foundation
-
-@testable import EasyNetwork
 
 /// A program that runs in a child process.
 ///
 /// It replaces `Process`, which on Linux finds open descriptors by copying directory entries of `/proc/self/fd` at
 /// their maximum length. With thousands of open descriptors, as in these tests, the last entry is at the end of the
 /// buffer, and the copy may read past it and crash.
-final class ChildProcess: Sendable {
+package final class ChildProcess: Sendable {
+    /// Why a program did not start, or the output of one that failed.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+
+        package init(description: String) {
+            self.description = description
+        }
+    }
+
     private let identifier: pid_t
     private let ending: Ending
 
@@ -42,7 +50,7 @@ final class ChildProcess: Sendable {
     ///   - folder: The working directory; nil means the current one.
     ///   - input: The standard input; nil means none.
     ///   - output: The standard output and error; nil means none. The caller closes it afterwards.
-    init(
+    package init(
         _ program: URL,
         _ arguments: [String],
         in folder: URL? = nil,
@@ -79,7 +87,7 @@ final class ChildProcess: Sendable {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_CLOEXEC_DEFAULT))
         #else
         guard let addFolder = Self.addFolder, let addCloseFrom = Self.addCloseFrom else {
-            throw Command.Failure(description: "the C library is too old")
+            throw Failure(description: "the C library is too old")
         }
         if let folder { _ = addFolder(&actions, folder.path) }
         _ = addCloseFrom(&actions, 3)
@@ -94,7 +102,7 @@ final class ChildProcess: Sendable {
         var child = pid_t()
         let result = posix_spawn(&child, program.path, &actions, &attributes, words + [nil], variables + [nil])
         guard result == 0 else {
-            throw Command.Failure(description: "\(program.path) does not start: \(String(cString: strerror(result)))")
+            throw Failure(description: "\(program.path) does not start: \(String(cString: strerror(result)))")
         }
         identifier = child
         ending = Ending()
@@ -113,10 +121,10 @@ final class ChildProcess: Sendable {
     }
     #endif
 
-    var isRunning: Bool { ending.status.withLock { $0 == nil } }
+    package var isRunning: Bool { ending.status.withLock { $0 == nil } }
 
     /// Kills the program.
-    func kill() {
+    package func kill() {
         ending.status.withLock { status in
             if status == nil { _ = Foundation.kill(identifier, SIGKILL) }
         }
@@ -125,10 +133,37 @@ final class ChildProcess: Sendable {
     /// Blocks the calling thread until the program has ended.
     ///
     /// - Returns: The exit status; nil if a signal ended the program.
-    func wait() -> Int32? {
+    package func wait() -> Int32? {
         ending.group.wait()
         let status = ending.status.withLock { $0 } ?? 0
         return status & 0x7F == 0 ? status >> 8 & 0xFF : nil
+    }
+
+    /// Finds a program in `PATH` or in folders for servers, which only the `PATH` of administrators has.
+    package static func find(_ name: String) -> URL? {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        let folders = path.split(separator: ":").map(String.init)
+        return (folders + ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]).lazy
+            .map { URL(fileURLWithPath: $0).appendingPathComponent(name) }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+    }
+
+    /// Runs a program, and blocks the calling thread until its end.
+    ///
+    /// - Returns: What it wrote to its standard output and error.
+    /// - Throws: ``Failure`` with the output if the exit status is not 0.
+    @discardableResult
+    package static func run(_ program: URL, _ arguments: [String], in folder: URL? = nil) throws -> String {
+        let output = Pipe()
+        let process = try ChildProcess(program, arguments, in: folder, output: output.fileHandleForWriting)
+        try output.fileHandleForWriting.close()
+        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        let status = process.wait()
+        guard status == 0 else {
+            let status = status.map(String.init) ?? "of a signal"
+            throw Failure(description: "\(program.lastPathComponent): status \(status): \(text)")
+        }
+        return text
     }
 }
 #endif
