@@ -5,7 +5,7 @@ import Testing
 
 @testable import Harness
 
-@Suite("Harness")
+@Suite("Harness", .timeLimit(.minutes(10)))
 struct HarnessTests {
     /// Collects the output.
     private final class Paper: @unchecked Sendable {
@@ -191,7 +191,7 @@ struct HarnessTests {
         #expect(errors.text.contains("as=last: is keep, replace or append"))
     }
 
-    @Test("BEY-13: a cancel stops a drain with status 1, and the entry stays", .timeLimit(.minutes(10)))
+    @Test("BEY-13: a cancel stops a drain with status 1, and the entry stays")
     func cancelOutbox() async throws {
         defer { clean() }
         server.route("POST", "/messages") { _ in .fault(.stall) }
@@ -342,7 +342,7 @@ struct HarnessTests {
         #expect(try results().map(\.id) == ["user#1", "user#2", "user#3"] && server.requests.count == 3)
     }
 
-    @Test("TOL-1: a cancel ends all jobs with status 1, and the recordings are written", .timeLimit(.minutes(10)))
+    @Test("TOL-1: a cancel ends all jobs with status 1, and the recordings are written")
     func cancel() async throws {
         defer { clean() }
         let (timeline, har) = (try file("timeline.html"), try file("traffic.har"))

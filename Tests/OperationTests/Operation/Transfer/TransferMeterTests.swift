@@ -5,7 +5,8 @@ import Testing
 @testable import EasyNetwork
 @testable import TestSupport
 
-@Suite struct TransferMeterTests {
+@Suite(.timeLimit(.minutes(10)))
+struct TransferMeterTests {
     private let clock = ManualClock()
 
     /// Iterates over the updates.
@@ -55,10 +56,7 @@ import Testing
         await expect(updates.next() == nil)
     }
 
-    @Test(
-        "TRF-1: the rate of a transfer that stalls falls each second, until there is none, and rises again",
-        .timeLimit(.minutes(10))
-    )
+    @Test("TRF-1: the rate of a transfer that stalls falls each second, until there is none, and rises again")
     func stalls() async throws {
         let meter = TransferMeter(kind: .downloading, clock: clock)
         var updates = iterator(meter)
