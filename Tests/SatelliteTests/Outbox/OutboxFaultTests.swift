@@ -312,13 +312,13 @@ struct OutboxFaultTests {
             unlink(pipe)
             expect(mkfifo(pipe, 0o600), equals: 0)
             let directory = fixture.directory
-            let isOpened = RegularFileTests.result(pipe: pipe) { (try? OutboxFolder(directory)) != nil }
+            let isOpened = unlessItWaits(for: pipe) { (try? OutboxFolder(directory)) != nil }
             guard isOpened == true else {
                 Issue.record("\(name): the outbox is not opened")
                 continue
             }
             let outbox = try fixture.outbox()
-            let isAdded = RegularFileTests.result(pipe: pipe) {
+            let isAdded = unlessItWaits(for: pipe) {
                 outbox.folder.ring()
                 return (try? outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(unique: .keep("a")))) != nil
             }

@@ -6,23 +6,6 @@ import Testing
 
 @Suite("RegularFile")
 struct RegularFileTests {
-    /// Runs work that must not wait for anything, on a thread of its own, so that a test that fails does not hang.
-    ///
-    /// - Parameter pipe: opened at both ends when the work hangs, so that it goes on.
-    /// - Returns: nil when the work hangs.
-    static func result<Result: Sendable>(pipe: String, _ work: @escaping @Sendable () -> Result) -> Result? {
-        let result = Locked<Result?>(nil)
-        let hasEnded = DispatchSemaphore(value: 0)
-        Thread {
-            let value = work()
-            result.withLock { $0 = value }
-            hasEnded.signal()
-        }.start()
-        guard hasEnded.wait(timeout: .now() + 60) == .timedOut else { return result.withLock { $0 } }
-        close(open(pipe, O_RDWR | O_NONBLOCK))
-        return nil
-    }
-
     @Test("SEC-3: a file is opened only if it is one: a pipe is not waited for, a link is followed only if asked")
     func kinds() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("files-\(UUID().uuidString)").path
@@ -34,7 +17,7 @@ struct RegularFileTests {
         expect(mkfifo(pipe, 0o600), equals: 0)
         /// 0 without an error; nil when it waits.
         func error(_ path: String, _ flags: Int32, followsLinks: Bool = false) -> Int32? {
-            Self.result(pipe: pipe) {
+            unlessItWaits(for: pipe) {
                 do throws(POSIXError) {
                     close(try RegularFile.open(path, flags, followsLinks: followsLinks).descriptor)
                     return 0
