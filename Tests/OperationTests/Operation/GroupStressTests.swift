@@ -110,7 +110,7 @@ struct GroupStressTests {
     @Test(
         "OPQ-4, OPQ-5: every child ends exactly once, every group once and after its children, nothing leaks",
         arguments: [true, false],
-        0..<UInt64(TestLoad.count(8, part: 4))
+        0..<UInt64(TestLoad.count(8, part: 1))
     )
     func stress(onPlainQueue: Bool, seed: UInt64) async {
         var random = SeededGenerator(seed: seed)

@@ -581,7 +581,7 @@ struct JoinedRequestTests {
 
     @Test(
         "BEY-9: random joins and cancels from many threads: each ends once, nothing is kept",
-        arguments: 1...6 as ClosedRange<UInt64>
+        arguments: 1...UInt64(TestLoad.count(6, part: 2))
     )
     func stress(seed: UInt64) async throws {
         let transport = InMemoryTransport()

@@ -11,7 +11,7 @@ struct AnswerFuzzTests {
     /// The number of answers for each transport; `EASYNETWORK_ANSWERS` overrides it.
     private static let count =
         ProcessInfo.processInfo.environment["EASYNETWORK_ANSWERS"].flatMap { Int($0) }
-        ?? TestLoad.count(3_000, part: 300)
+        ?? TestLoad.count(3_000, part: 100)
 
     private static let kinds = TransportFixture.Kind.allCases.filter { $0 != .inMemory }
 

@@ -259,7 +259,7 @@ struct CacheVariantTests: CacheSuite {
                 group.addTask {
                     var generator = SeededGenerator(seed: UInt64(worker))
                     let service = service(with: cache)
-                    for _ in 0..<100 {
+                    for _ in 0..<TestLoad.count(100, part: 25) {
                         let language = "l\(Int.random(in: 0..<10, using: &generator))"
                         if Int.random(in: 0..<20, using: &generator) == 0 { cache.invalidate(key) }
                         let isForced = Bool.random(using: &generator)
