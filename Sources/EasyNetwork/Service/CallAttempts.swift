@@ -194,7 +194,8 @@ struct CallAttempts {
     /// The message as interceptors make it.
     private func adapted(after failure: NetworkError?) async throws(NetworkError) -> TransportRequest {
         var message = snapshot.message
-        guard !snapshot.interceptors.isEmpty || snapshot.options.beginBody != nil else { return message }
+        // Not `!= nil`, which needs the metadata of a function type with a typed error: macOS 15, iOS 18.
+        if snapshot.interceptors.isEmpty, case .none = snapshot.options.beginBody { return message }
         if let key = safety.key, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = key }
         message = try await context.adapt(message, history)
         try checkCancellation()
