@@ -55,7 +55,8 @@ public struct NetworkAttempt: Sendable {
     /// The status of the answer; nil if there was none.
     public internal(set) var statusCode: Int?
 
-    /// The reason why there was no complete answer; nil if there was one.
+    /// The reason why there was no complete answer; nil if there was one. The status of a
+    /// redirect, a challenge or a refusal counts all the same.
     public internal(set) var errorCode: NetworkError.Code?
 
     /// The measurements of the exchange; nil if there are none.

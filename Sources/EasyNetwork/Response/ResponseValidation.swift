@@ -20,7 +20,8 @@ public struct ResponseValidation: Hashable, Sendable {
     /// The maximum length of the body in bytes, without content codings such as gzip. Default nil: only the limit of
     /// the transport, ``TransportConfiguration/maximumDecodedBodyCount``.
     ///
-    /// A longer body ends the request with ``NetworkError/Code/bodyTooLong``.
+    /// A longer body of a response that is accepted otherwise ends the request with
+    /// ``NetworkError/Code/bodyTooLong``. At most 64 KiB are read of any other response.
     public var maximumBodyCount: Int?
 
     /// The shape of the JSON in an accepted answer. Default nil: any body, JSON or not.
@@ -79,20 +80,29 @@ public struct ResponseValidation: Hashable, Sendable {
         maximumBodyCount.map { bodyCount <= max(0, $0) } ?? true
     }
 
+    /// Whether status and media type are accepted; for an empty body the latter does not matter.
+    func accepts(_ head: TransportHead) -> Bool {
+        accepts(statusCode: head.statusCode)
+            && (contentTypes == nil || accepts(contentType: head.headers["Content-Type"]))
+    }
+
     /// The error of an answer that is no success: ``NetworkError/Code/unauthorized`` for a 401,
     /// ``NetworkError/Code/unacceptableStatus`` for another status, ``NetworkError/Code/bodyTooLong``, and
     /// ``NetworkError/Code/cannotParseResponse`` for the media type and the shape of the JSON. Nil for a success.
-    func error(for response: NetworkResponse) -> NetworkError? {
+    ///
+    /// - Parameter cut: why the body is not complete: the error unless status or media type are refused. Default nil.
+    func error(for response: NetworkResponse, cut: NetworkError? = nil) -> NetworkError? {
         guard accepts(statusCode: response.statusCode) else {
             return response.error(response.statusCode == 401 ? .unauthorized : .unacceptableStatus)
         }
-        guard accepts(bodyCount: response.body.count) else { return bodyTooLong(response) }
         let type = response.headers["Content-Type"]
         guard response.body.isEmpty || accepts(contentType: type) else {
             let found = type.map { "\"\($0.prefix(80))\"" } ?? "missing"
             let wanted = (contentTypes ?? []).sorted().joined(separator: ", ")
             return response.error(.cannotParseResponse, message: "the Content-Type is \(found), wanted is \(wanted)")
         }
+        if let cut { return cut }
+        guard accepts(bodyCount: response.body.count) else { return bodyTooLong(response) }
         guard let jsonShape, !response.body.isEmpty || !(allowsEmptyBody || response.mayBeEmpty) else { return nil }
         do throws(NetworkError) {
             _ = try response.json(jsonShape)

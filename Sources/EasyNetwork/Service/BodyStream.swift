@@ -35,11 +35,17 @@ final class BodyStream: Sendable {
     // Not checked, as that costs each request: a waiter is resumed where it leaves the state, and nowhere else.
     private typealias Waiter = (event: Event, continuation: UnsafeContinuation<Void, Never>)
 
+    /// Which responses are decided by their heads, so that at most ``decidedLimit`` bytes of the body are read.
+    ///
+    /// - Returns: for how many seconds the rest of the body is awaited, infinity for as long as that of any other
+    ///   response; nil when the body is wanted. Called on the transport's thread.
+    typealias Decision = @Sendable (TransportHead) -> TimeInterval?
+
     /// An event that a task waits for. The end of the stream ends every wait.
     private enum Event {
         case head
         case chunk
-        /// More unread bytes than this, or the end.
+        /// More unread bytes than this, or a body that is awaited for some seconds only, or the end.
         case all(limit: Int)
         case end
     }
@@ -58,6 +64,8 @@ final class BodyStream: Sendable {
         var waiters: [Waiter] = []
         var isCollecting = false
         var unreadLimit = BodyStream.unreadLimit
+        /// See ``Decision``; nil before the head as well.
+        var patience: TimeInterval?
         /// How many bytes the body may have, and the error if it has more.
         var maximum: (count: Int, error: NetworkError)?
         /// The first bytes of the body and their highest number; nil when no listener wants them.
@@ -73,7 +81,7 @@ final class BodyStream: Sendable {
             switch event {
             case .head: return counts.head != nil
             case .chunk: return !chunks.isEmpty
-            case .all(let limit): return unreadCount > limit
+            case .all(let limit): return if let patience { patience.isFinite } else { unreadCount > limit }
             case .end: return false
             }
         }
@@ -129,10 +137,18 @@ final class BodyStream: Sendable {
 
     /// The number of unread bytes above which the exchange is paused: 256 KiB.
     static let unreadLimit = 262_144
+    /// The number of bytes that are read of a body that decides nothing: 64 KiB.
+    static let decidedLimit = 65_536
     /// Smaller chunks are joined, so that their number is bounded as well.
     private static let chunkSize = 4_096
 
     private let state = Locked(State())
+    private let decision: Decision?
+
+    /// - Parameter decision: see ``Decision``. Default nil: every body is wanted.
+    init(_ decision: Decision? = nil) {
+        self.decision = decision
+    }
 
     /// Sends the message, unless this stream or the task is cancelled. Call it once, before anything but
     /// ``cancel(keepingUnread:)`` and ``watch(_:)``.
@@ -204,18 +220,44 @@ final class BodyStream: Sendable {
 
     /// The whole answer, or its beginning when the body has more than `limit` bytes; the exchange is cancelled then.
     ///
+    /// The limit does not count for a body that decides nothing: see ``Decision``.
+    ///
     /// It throws nothing, so that the head and the beginning of the body stay known beside the error. It does not end
     /// with its task: the ``Call`` cancels this stream.
-    func collect(upTo limit: Int? = nil) async -> Collected {
+    ///
+    /// - Parameter clock: for a body that is awaited for some seconds only.
+    func collect(upTo limit: Int? = nil, _ clock: any NetworkClock = SystemClock()) async -> Collected {
         await occurrence(of: .all(limit: max(0, limit ?? .max)))
-        let collected = state.withLock { state in
+        if let collected = takeCollected() { return collected }
+        let patience = state.withLock { $0.patience } ?? 0
+        let timer = clock.schedule(after: patience) { [weak self] in
+            guard let self else { return }
+            let end = Self.cut(.timedOut, "the body was not complete \(patience) seconds after its head")
+            conclude(state.withLock { $0.end == nil ? $0.finish(end) : nil })
+        }
+        await occurrence(of: .end)
+        timer.cancel()
+        return takeCollected() ?? Collected()
+    }
+
+    /// The end of a body that decides nothing, and is not read to its end.
+    private static func cut(_ code: NetworkError.Code, _ message: String) -> TransportEnd {
+        var error = NetworkError(code: code, message: message)
+        error.phase = .body
+        return TransportEnd(error: error)
+    }
+
+    /// - Returns: nil when the body is still awaited.
+    private func takeCollected() -> Collected? {
+        let collected = state.withLock { state -> Collected? in
+            guard state.end != nil || state.patience == nil else { return nil }
             defer {
                 state.chunks = []
                 state.unreadCount = 0
             }
             return state.unread
         }
-        if collected.end == nil { cancel() }
+        if let collected, collected.end == nil { cancel() }
         return collected
     }
 
@@ -327,16 +369,28 @@ final class BodyStream: Sendable {
         var exchange: (any TransportExchange)?
         var watched: (watcher: @Sendable (Counts) -> Void, counts: Counts)?
         var isCut = false
+        var patience: TimeInterval?
+        if let decision, case .head(let head) = event { patience = decision(head) }
         let (waiters, mustApply) = state.withLock { state -> ([Waiter], Bool) in
             guard state.end == nil else { return ([], false) }
             switch event {
             case .sent(let count): state.counts.sent = count
-            case .head(let head): state.counts.head = head
+            case .head(let head):
+                state.counts.head = head
+                state.patience = patience
             case .body(let data):
+                let left = Self.decidedLimit - state.counts.received
                 state.counts.received += data.count
+                var cut: TransportEnd?
                 if let maximum = state.maximum, state.counts.received > maximum.count {
+                    cut = TransportEnd(error: maximum.error)
+                } else if state.patience != nil, data.count > left {
+                    state.append(data.prefix(left))
+                    cut = Self.cut(.bodyTooLong, "more than \(Self.decidedLimit) bytes of body")
+                }
+                if let cut {
                     isCut = true
-                    let stopped = state.finish(TransportEnd(error: maximum.error))
+                    let stopped = state.finish(cut)
                     exchange = stopped.exchange
                     return (stopped.waiters, false)
                 }

@@ -54,6 +54,8 @@ struct CallAttempts {
         /// Without its credential.
         var message: TransportRequest
         var redirectCount: Int
+        /// By the host's clock.
+        let begun: TimeInterval
         var outcome: Outcome
         var arrival: CallContext.Arrival
         /// What the messages before it allow.
@@ -296,7 +298,11 @@ struct CallAttempts {
         attempt.span = span
         attempt.cacheMiss = history.isEmpty ? cache.miss : nil
         history.append(attempt)
-        let body = BodyStream()
+        // The reader of a range decides itself: a range need not repeat its type (RFC 9110, section 15.3.7).
+        let ofReader: BodyStream.Decision = { [snapshot] head in
+            head.statusCode == 206 ? nil : snapshot.patience(for: head)
+        }
+        let body = BodyStream(read == nil ? snapshot.patience : ofReader)
         if read != nil, case let count = context.wantedBodyCount, count > 0 { body.keepBeginning(count) }
         call.note(history.take(), message, body)
         cache.acceptedAnswer = nil
@@ -307,6 +313,7 @@ struct CallAttempts {
             }
         }
         context.tell(call, .attemptStarted(attempt, message))
+        let begun = context.clock.now
         var (outcome, arrival) = await context.exchange(message, body, read, pass, call)
         if let pass { context.end(pass, outcome, call) }
         if !arrival.isBodyUsed, !arrival.startsOver, case .success(let response) = outcome,
@@ -321,7 +328,7 @@ struct CallAttempts {
         }
         let beginning = arrival.isBodyUsed ? body.beginning : nil
         let safetyBefore = safety
-        recordEnd(of: outcome, outgoing.message, startsOver: arrival.startsOver, beginning)
+        recordEnd(of: outcome, outgoing.message, arrival, beginning)
         if case .success(var response) = outcome {
             response.history = history
             outcome = .success(response)
@@ -329,6 +336,7 @@ struct CallAttempts {
         return Exchange(
             message: outgoing.message,
             redirectCount: outgoing.redirectCount,
+            begun: begun,
             outcome: outcome,
             arrival: arrival,
             safetyBefore: safetyBefore
@@ -339,15 +347,16 @@ struct CallAttempts {
     private mutating func recordEnd(
         of outcome: Outcome,
         _ message: TransportRequest,
-        startsOver: Bool,
+        _ arrival: CallContext.Arrival,
         _ beginning: BodyExcerpt?
     ) {
         let mayHaveReached: Bool
         switch outcome {
         case .success(let response):
-            mayHaveReached = !startsOver
+            mayHaveReached = !arrival.startsOver
             history = call.noteEnd { attempt in
                 attempt.statusCode = response.source == .revalidated ? 304 : response.statusCode
+                attempt.errorCode = arrival.cut?.code
                 attempt.metrics = response.metrics
             }
         case .failure(let error):
@@ -401,7 +410,9 @@ struct CallAttempts {
         }
         exchange.isFinal = true
         // The body's user has checked that the answer is accepted.
-        if !exchange.arrival.isBodyUsed, let error = snapshot.validation.error(for: response) {
+        if !exchange.arrival.isBodyUsed,
+            let error = snapshot.validation.error(for: response, cut: exchange.arrival.cut)
+        {
             return .judge(.failure(error), exchange)
         }
         if context.cache != nil { cache.acceptedAnswer = response }
@@ -425,7 +436,9 @@ struct CallAttempts {
         // The stored answer belongs to another address.
         message = cache.candidate.take()?.unconditioned(message) ?? message
         // A redirect is a part of its attempt, and so of its time.
-        if let total = message.deadlines.total, let used = history.last?.metrics?.total {
+        if let total = message.deadlines.total {
+            // A body that was not read to its end leaves no metrics.
+            let used = history.last?.metrics?.total ?? context.clock.now - exchange.begun
             message.deadlines.total = max(total - used, .leastNonzeroMagnitude)
         }
         return message

@@ -41,13 +41,6 @@ final class CallContext: Sendable {
 
     var clock: any NetworkClock { host.settings.clock }
 
-    /// Whether the body of an answer with this head is used, and not an error or a redirect.
-    func wants(_ head: TransportHead) -> Bool {
-        snapshot.validation.accepts(statusCode: head.statusCode)
-            && snapshot.validation.accepts(contentType: head.headers["Content-Type"])
-            && !RedirectRules(policy: snapshot.redirects).mayFollow(head.statusCode, head.headers)
-    }
-
     // MARK: - Events
 
     /// Whether anything listens to the host, or to the queue of the operation.
@@ -270,7 +263,8 @@ final class CallContext: Sendable {
     }
 
     func keepCookies(_ headers: HTTPHeaders, from url: URL) {
-        guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil else { return }
+        // After a cancel the jar may have been emptied for another user.
+        guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled else { return }
         jar.store(headers, from: url, at: clock.date)
     }
 
@@ -286,6 +280,8 @@ final class CallContext: Sendable {
         var hasProgressed = false
         /// Whether another answer may replace this one.
         var mayBeginAgain = true
+        /// Why the body of a response that its head decides is not complete; nil if it is.
+        var cut: NetworkError?
     }
 
     /// Sends a message, and collects the body of its answer or hands it to its reader.
@@ -302,10 +298,9 @@ final class CallContext: Sendable {
             tell(call, change)
         }
         guard let read else {
-            let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount)
-            let outcome = outcome(collected, from: message.url)
-            if case .success(let response) = outcome { keepCookies(response.headers, from: message.url) }
-            return (outcome, Arrival())
+            let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount, clock)
+            if let head = collected.head { keepCookies(head.headers, from: message.url) }
+            return received(collected, from: message.url)
         }
         let head: TransportHead
         do throws(NetworkError) {
@@ -315,7 +310,7 @@ final class CallContext: Sendable {
         }
         // Before the body: its end may come much later, or never.
         keepCookies(head.headers, from: message.url)
-        let isAccepted = wants(head)
+        let isAccepted = snapshot.patience(for: head) == nil
         if isAccepted, let maximum = snapshot.validation.maximumBodyCount {
             body.limit(to: maximum, otherwise: snapshot.validation.bodyTooLong(response(head, message.url)))
         }
@@ -325,9 +320,7 @@ final class CallContext: Sendable {
         let response = response(head, message.url, body.end)
         switch end {
         case .collect:
-            let collected = await body.collect(upTo: NetworkError.responseBodyLimit)
-            let outcome = Result { () throws(NetworkError) in try collected.response(from: message.url) }
-            return (outcome, arrival)
+            return received(await body.collect(upTo: BodyStream.decidedLimit, clock), from: message.url)
         case .used:
             // Enough of it may have come before its end.
             body.cancel()
@@ -343,16 +336,34 @@ final class CallContext: Sendable {
         return (.success(response), arrival)
     }
 
-    private func outcome(_ collected: BodyStream.Collected, from url: URL) -> Outcome {
-        Result { () throws(NetworkError) in
+    /// A response that its head decides counts whether its body is complete or not.
+    private func received(_ collected: BodyStream.Collected, from url: URL) -> (Outcome, Arrival) {
+        var arrival = Arrival()
+        do throws(NetworkError) {
             let response = try collected.response(from: url)
             if collected.end == nil { throw snapshot.validation.bodyTooLong(response) }
-            return response
+            return (.success(response), arrival)
+        } catch {
+            guard let head = collected.head, error.code != .cancelled, isDecided(by: head) else {
+                return (.failure(error), arrival)
+            }
+            arrival.cut = error
+            return (.success(response(head, url, collected.end, collected.body)), arrival)
         }
     }
 
-    private func response(_ head: TransportHead, _ url: URL, _ end: TransportEnd? = nil) -> NetworkResponse {
-        var response = NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: Data(), url: url)
+    /// Whether the head says what follows: a redirect, a refusal, or a challenge though its status is accepted.
+    private func isDecided(by head: TransportHead) -> Bool {
+        snapshot.patience(for: head) != nil || (head.statusCode == 401 && credentialState?.isExempt == false)
+    }
+
+    private func response(
+        _ head: TransportHead,
+        _ url: URL,
+        _ end: TransportEnd? = nil,
+        _ body: Data = Data()
+    ) -> NetworkResponse {
+        var response = NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: body, url: url)
         response.trailers = end?.trailers ?? HTTPHeaders()
         response.metrics = end?.metrics
         return response

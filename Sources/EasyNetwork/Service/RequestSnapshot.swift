@@ -43,6 +43,18 @@ final class RequestSnapshot: Sendable {
         overallTimeout = try RequestBuilder.overallTimeout(options)
     }
 
+    /// For how many seconds a call waits for the body of a response whose head decides what follows.
+    ///
+    /// - Returns: nil when the body is wanted: the response is accepted, and not a redirect.
+    func patience(for head: TransportHead) -> TimeInterval? {
+        guard (300...399).contains(head.statusCode),
+            RedirectRules(policy: redirects).mayFollow(head.statusCode, head.headers)
+        else { return validation.accepts(head) ? nil : .infinity }
+        // A redirect that the hook does not follow may be an accepted response. Nobody reads any other one: its end
+        // only saves a new connection, which takes no longer than this.
+        return redirects.decide != nil && validation.accepts(head) ? .infinity : 0.5
+    }
+
     /// An answer with the settings for reading it.
     func prepared(_ response: consuming NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
         response.prepared(for: method, validation, decoder: options.decoder ?? host.settings.decoder)

@@ -348,7 +348,8 @@ struct CallSafetyTests {
         let operation = RequestOperation(Call(timeout: 10), service: EasyNetworkService(host))
         let queue = NetworkQueue()
         queue.addOperation(operation)
-        for _ in 0..<2 {
+        for count in 1...2 {
+            await transport.waitForRequests(count)
             // Two timers: the delay and the deadline.
             await clock.waitForTimers(2)
             clock.advance(by: 4)

@@ -8,6 +8,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
     case fieldOrder = "header fields in their order, repeated ones apart"
     case trailers = "answers with trailers"
     case cutHead = "a connection that closes within a head"
+    case brokenRedirects = "redirects whose body breaks off or never ends"
     case manyFields = "refuse 10,000 header fields at once"
     case lenientHead = "heads with bare line feeds, or without reason phrase"
     case latin1 = "header fields in ISO 8859-1"
@@ -45,6 +46,8 @@ enum TransportCapability: String, CaseIterable, Sendable {
         switch self {
         // Would crash the process, or block it for seconds.
         case .trailers, .cutHead, .manyFields: false
+        // Never ends.
+        case .brokenRedirects: false
         // Depends on the libcurl that Foundation loads.
         case .framing, .bareReturns: false
         default: true
@@ -92,6 +95,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
         switch self {
         case .fieldOrder: "Foundation keeps a dictionary"
         case .trailers, .cutHead: "Foundation stops the process"
+        case .brokenRedirects: "Foundation reports a redirect when its body has ended"
         case .manyFields: "Foundation reads them in quadratic time, and nothing else meanwhile"
         case .lenientHead: "Foundation refuses them"
         case .latin1: "Foundation refuses them"

@@ -27,10 +27,12 @@ public struct RedirectPolicy: Sendable {
 
     /// Decides about each redirect after the rules above have been applied, with the message that would follow it and
     /// the answer that is the redirect, whose ``NetworkResponse/url`` is the address before. Called in a separate task.
+    /// The body of the redirect may be incomplete, and has at most 64 KiB.
     ///
     /// It returns the message to send, changed or not, http and https only; nil makes the redirect the answer, for the
-    /// ``ResponseValidation`` to judge. Where it changes the origin, the rules above apply to the fields that it leaves
-    /// as they are; those that it sets itself are sent. Default nil: all redirects are followed.
+    /// ``ResponseValidation`` to judge; an accepted one needs its whole body. Where it changes the origin, the rules
+    /// above apply to the fields that it leaves as they are; those that it sets itself are sent. Default nil: all
+    /// redirects are followed.
     public var decide: (@Sendable (_ message: TransportRequest, _ answer: NetworkResponse) async -> TransportRequest?)?
 
     /// Creates a policy. The defaults are those of the properties.
