@@ -117,6 +117,14 @@ extension NetworkOperation {
         }
     }
 
+    /// Tells whether the operation, which has started, may give its slot to an urgent job from now on.
+    ///
+    /// - Returns: whether it has its slot.
+    @discardableResult
+    final func setMayYield(_ mayYield: Bool) -> Bool {
+        scheduling.map { $0.queue.operationSetsMayYield(mayYield, of: $0.job) } ?? true
+    }
+
     /// Gives the slot back, also one that has been asked for and has not come yet; the actions that wait for it are
     /// dropped.
     final func forgoSlot() {

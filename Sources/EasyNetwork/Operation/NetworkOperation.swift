@@ -119,7 +119,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The queue of the callbacks.
     var deliveryQueue: DispatchQueue { chosenCallbackQueue ?? WorkQueue.shared }
 
-    /// The traits of its kind. They do not change.
+    /// The traits of its kind. They do not change, but for ``setMayYield(_:)``.
     var traits: JobTraits { JobTraits() }
 
     /// The slot was given to an urgent job: nothing more is to move until ``goOn()``. Called without the queue's lock;

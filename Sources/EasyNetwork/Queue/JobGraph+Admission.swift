@@ -32,7 +32,20 @@ extension JobGraph {
     mutating func takeNext(at now: TimeInterval) -> Job? {
         guard !isSuspended, !openLanes.isEmpty else { return nil }
         let slotless = slotlessCount > 0 ? takeNext(needingSlot: false, at: now) : nil
-        return slotless ?? takeNext(needingSlot: true, at: now)
+        return slotless ?? takeLongAbsent(at: now) ?? takeNext(needingSlot: true, at: now)
+    }
+
+    /// The job that has yielded for the longest time, if that is long enough.
+    private mutating func takeLongAbsent(at now: TimeInterval) -> Job? {
+        guard isLongAbsentNext, !yielded.isEmpty, everything.isBelowLimit else { return nil }
+        let job = yielded.filter { job in
+            job.phase == .returning && job.yieldedAt ?? now <= now - Self.absenceLimit
+                && firstFullLane(of: job, at: now) == nil
+        }.min { $0.yieldedAt ?? now < $1.yieldedAt ?? now }
+        guard let job else { return nil }
+        isLongAbsentNext = false
+        grant(job, at: now)
+        return job
     }
 
     private mutating func takeNext(needingSlot: Bool, at now: TimeInterval) -> Job? {
@@ -42,14 +55,19 @@ extension JobGraph {
                 leaveLane(job)
                 join(full, job)
             } else {
-                noteOvertaking(by: job, at: now)
-                noteEndOfWait(of: job, at: now)
-                leaveLane(job)
-                takeSlot(for: job, at: now)
+                if needingSlot { isLongAbsentNext = true }
+                grant(job, at: now)
                 return job
             }
         }
         return nil
+    }
+
+    private mutating func grant(_ job: Job, at now: TimeInterval) {
+        noteOvertaking(by: job, at: now)
+        noteEndOfWait(of: job, at: now)
+        leaveLane(job)
+        takeSlot(for: job, at: now)
     }
 
     /// The best head of a row in the open lanes.
@@ -162,11 +180,39 @@ extension JobGraph {
             return false
         }
         giveBackSlot(of: job)
-        (job.phase, job.isReturning, job.hasYielded) = (.returning, true, true)
+        (job.phase, job.isReturning, job.yieldedAt) = (.returning, true, now)
+        yielded.append(job)
+        // The slot is the urgent job's.
+        isLongAbsentNext = false
         noteReady(job, at: now)
         join(mainLane, job)
         actions.yield.append(payload)
         return true
+    }
+
+    /// Tells whether a job that was started could go on later where it stopped now, so that it may yield. If it has
+    /// yielded before, it does so a while later: what begins again first needs time for its first bytes.
+    ///
+    /// - Returns: whether it has its slot.
+    mutating func setMayYield(_ mayYield: Bool, of job: Job, _ actions: inout Actions) -> Bool {
+        let isRunning = job.phase == .running
+        guard job.traits.mayYield != mayYield else { return isRunning }
+        job.traits.mayYield = mayYield
+        guard isRunning else { return false }
+        if job.mayYield {
+            if job.wentOnAt > -.infinity { job.wentOnAt = actions.now }
+            yielding.append(job)
+            admit(&actions)
+        } else {
+            yielding.removeAll { $0 === job }
+        }
+        return job.phase == .running
+    }
+
+    /// The job has a slot again after it has yielded, or will not have one.
+    mutating func endYield(of job: Job) {
+        job.yieldedAt = nil
+        yielded.removeAll { $0 === job }
     }
 
     /// The lanes in which jobs wait that could start if one of ``yielding`` gave its slot.
@@ -312,10 +358,10 @@ extension JobGraph {
     private func noteEndOfWait(of job: Job, at now: TimeInterval) {
         guard let wait = job.wait, let lane = job.lane, wait.since < now else { return }
         let last: WaitReason?
-        if job.hasYielded {
-            last = .slotYielded
-        } else if isResuming {
+        if isResuming {
             last = .suspended
+        } else if job.hasYielded {
+            last = .slotYielded
         } else if lane === mainLane {
             // Its heads are looked at whenever a slot is free.
             last = everything.limit.map { .limit($0) }

@@ -37,7 +37,8 @@ struct JobTraits {
     var isHidden = false
     /// Whether code that may block runs in `start()`: that of a subclass of the user's.
     var startRunsUserCode = true
-    /// Whether it can give its slot to an urgent job while it runs, and go on later.
+    /// Whether it can give its slot to an urgent job while it runs, and go on later. It may change while it runs:
+    /// ``JobGraph/setMayYield(_:of:_:)``.
     var mayYield = false
 
     // Traits that a job is given when it is added.
@@ -129,8 +130,8 @@ extension JobGraph {
         unowned(unsafe) var next: Job?
         /// It has started before: rates do not apply to it.
         var isReturning = false
-        /// Whether its slot was given to an urgent job, and it has none again yet.
-        var hasYielded = false
+        /// When its slot was given to an urgent job; nil when it has one again.
+        var yieldedAt: TimeInterval?
         /// When it went on after that.
         var wentOnAt = -TimeInterval.infinity
         /// Whether the listeners of the queue are about to be told that it was started.
@@ -141,6 +142,8 @@ extension JobGraph {
         init(_ payload: Payload) {
             self.payload = payload
         }
+
+        var hasYielded: Bool { yieldedAt != nil }
 
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }

@@ -48,8 +48,16 @@ struct JobGraph<Payload> {
     var yieldingPriority: JobPriority? = .low
     /// The running jobs that can, mostly none: see ``Job/mayYield``.
     var yielding: [Job] = []
+    /// The jobs that have, and have no slot again.
+    var yielded: [Job] = []
     /// A job that has yielded runs at least so many seconds before it does so again.
-    static var yieldingInterval: TimeInterval { 0.5 }
+    static var yieldingInterval: TimeInterval { 1 }
+    /// A job that has yielded for so many seconds gets the next slot before any other. So among urgent jobs of up to
+    /// five seconds it runs for at least one second in any ten.
+    static var absenceLimit: TimeInterval { 4 }
+    /// Whether the next slot may be for a job that has yielded for so long: they take turns with the others, which
+    /// would wait forever behind many of them.
+    var isLongAbsentNext = true
     /// The limit of each host that has none of its own.
     var hostLimit: Int? { didSet { refreshLimits() } }
     var limits: [LimitKey: Int] = [:]
@@ -226,7 +234,8 @@ struct JobGraph<Payload> {
                 actions.resume.append(payload)
                 actions.granted += job.slotActions.take()
                 if job.hasYielded {
-                    (job.hasYielded, job.wentOnAt) = (false, actions.now)
+                    endYield(of: job)
+                    job.wentOnAt = actions.now
                     actions.goOn.append(payload)
                 }
             } else {
@@ -258,6 +267,8 @@ struct JobGraph<Payload> {
         guard job.phase == .parked else { return job.phase == .returning }
         job.phase = .returning
         job.isReturning = true
+        // It has waited for something else until now.
+        if job.hasYielded { job.yieldedAt = actions.now }
         noteReady(job, at: actions.now)
         enqueue(job)
         admit(&actions)
@@ -301,7 +312,7 @@ struct JobGraph<Payload> {
         case .returning where job.hasYielded:
             // It yielded before it was started; it has its tokens for later.
             leaveLane(job)
-            job.hasYielded = false
+            endYield(of: job)
             if let payload = job.payload { actions.goOn.append(payload) }
         default: return false
         }
@@ -330,6 +341,7 @@ struct JobGraph<Payload> {
         guard let payload = job.payload else { return }
         let hasStarted = job.phase == .running || job.phase == .parked
         if job.phase == .running { giveBackSlot(of: job) }
+        if job.hasYielded { endYield(of: job) }
         leaveLane(job)
         if job.phase == .expected {
             actions.forget.append(payload)

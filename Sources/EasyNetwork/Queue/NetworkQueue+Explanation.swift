@@ -19,7 +19,7 @@ extension NetworkQueue {
             guard let job = operation.job(in: self) else { return }
             phase = job.phase
             others = job.dependencies.compactMap(\.job.payload)
-            if phase == .returning, job.hasYielded {
+            if phase == .returning, job.hasYielded, !state.graph.isSuspended {
                 reason = .slotYielded
             } else if phase == .ready || phase == .returning {
                 reason = state.graph.obstacle(of: job, at: now)

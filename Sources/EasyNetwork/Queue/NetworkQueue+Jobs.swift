@@ -242,6 +242,11 @@ extension NetworkQueue {
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
     }
 
+    /// - Returns: whether the job has its slot.
+    func operationSetsMayYield(_ mayYield: Bool, of job: Job) -> Bool {
+        step { $0.graph.setMayYield(mayYield, of: job, &$1) }
+    }
+
     func operationForgoesSlot(of job: Job) {
         let dropped = step { state, actions in
             park(job, evenIfReturning: true, &state, &actions)

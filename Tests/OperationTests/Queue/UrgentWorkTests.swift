@@ -136,7 +136,7 @@ struct UrgentWorkTests {
         expect(graph.isEmpty && graph.everything.runningCount == 0)
     }
 
-    @Test("OPQ-11: one that has gone on runs for half a second before it yields again")
+    @Test("TRF-8: one that has gone on runs for a second before it yields again")
     func interval() {
         var graph = Graph(limit: 1)
         var actions = Actions(now: 10)
@@ -147,8 +147,8 @@ struct UrgentWorkTests {
         expect(actions.goOn, equals: [1])
         actions = Actions(now: 11.125)
         _ = submit(3, .high, &graph, &actions)
-        expect(actions.yield.isEmpty && actions.start.isEmpty && actions.wake == 11.5)
-        actions = Actions(now: 11.5)
+        expect(actions.yield.isEmpty && actions.start.isEmpty && actions.wake == 12)
+        actions = Actions(now: 12)
         graph.admit(&actions)
         expect(actions.yield == [1] && actions.start == [3])
     }
@@ -222,7 +222,7 @@ struct UrgentWorkTests {
             graph.finish(urgent, succeeded: true, &actions)
         }
         expect(yielded, equals: [1, 3])
-        actions = Actions(now: 1)
+        actions = Actions(now: 2)
         for number in 10...12 { _ = submit(number, .normal, &graph, &actions) }
         expect(actions.yield, equals: [2, 1, 3])
     }
@@ -240,6 +240,96 @@ struct UrgentWorkTests {
             if let job = running[number] { graph.finish(job, succeeded: true, &actions) }
         }
         expect(actions.goOn, equals: [0], "it was overtaken three times")
+    }
+
+    @Test("TRF-8: one that cannot be resumed keeps its slot; one that can again needs a second for its first bytes")
+    func changesItsMind() {
+        var graph = Graph(limit: 1)
+        var actions = Actions(now: 1)
+        let download = submit(1, .low, mayYield: true, &graph, &actions)
+        let keepsSlot = graph.setMayYield(false, of: download, &actions)
+        let first = submit(2, .high, &graph, &actions)
+        expect(keepsSlot && actions.start == [1] && actions.yield.isEmpty)
+        // The first time it yields at once.
+        let hasSlot = graph.setMayYield(true, of: download, &actions)
+        expect(!hasSlot && actions.yield == [1] && actions.start == [1, 2])
+        // What it finds out now counts when it goes on.
+        let hasNone = graph.setMayYield(false, of: download, &actions)
+        expect(!hasNone && graph.yielding.isEmpty)
+        actions = Actions(now: 2)
+        graph.finish(first, succeeded: true, &actions)
+        _ = submit(3, .high, &graph, &actions)
+        expect(actions.goOn == [1] && actions.start.isEmpty && actions.wake == nil)
+        actions = Actions(now: 7)
+        let keepsIt = graph.setMayYield(true, of: download, &actions)
+        expect(keepsIt && actions.yield.isEmpty && actions.wake == 8)
+        actions = Actions(now: 8)
+        graph.admit(&actions)
+        expect(actions.yield == [1] && actions.start == [3])
+    }
+
+    /// Runs urgent jobs one after another for a minute, and downloads that yield to them.
+    ///
+    /// - Parameter limit: the number of slots once all downloads have yielded.
+    /// - Returns: when each download had a slot, and when an urgent job had one.
+    private func slots(
+        of downloads: Int,
+        limit: Int,
+        among durations: [TimeInterval]
+    ) -> (downloads: [[Range<TimeInterval>]], urgentTime: TimeInterval) {
+        var graph = Graph(limit: downloads)
+        var actions = Actions()
+        for number in 0..<downloads { _ = submit(number, .low, mayYield: true, &graph, &actions) }
+        var began = [TimeInterval?](repeating: 0, count: downloads)
+        var slots = [[Range<TimeInterval>]](repeating: [], count: downloads)
+        var running: [(job: Graph.Job, number: Int, end: TimeInterval)] = []
+        var urgent: [Int: Graph.Job] = [:]
+        var urgentTime: TimeInterval = 0
+        for number in 100..<1_000 { urgent[number] = submit(number, .high, &graph, &actions) }
+        graph.setLimit(limit, &actions)
+        var now: TimeInterval = 0
+        while true {
+            for number in actions.yield {
+                if let start = began[number] { slots[number].append(start..<now) }
+                began[number] = nil
+            }
+            for number in actions.goOn { began[number] = now }
+            for number in actions.start {
+                guard let job = urgent[number] else { continue }
+                let duration = durations[number % durations.count]
+                urgentTime += duration
+                running.append((job, number, now + duration))
+            }
+            let next = min(running.map(\.end).min() ?? .infinity, actions.wake ?? .infinity)
+            guard next < 60 else { break }
+            now = max(now, next)
+            actions = Actions(now: now)
+            let ended = running.filter { $0.end <= now }
+            running.removeAll { $0.end <= now }
+            for one in ended { graph.finish(one.job, succeeded: true, &actions) }
+            graph.admit(&actions)
+        }
+        for number in 0..<downloads { if let start = began[number] { slots[number].append(start..<60) } }
+        return (slots, urgentTime)
+    }
+
+    @Test(
+        "TRF-8: among urgent jobs of up to nine seconds without a gap, it runs for a second in any ten",
+        arguments: [[0.1], [2.5], [3], [0.5, 5], [5], [9]]
+    )
+    func secondInTen(durations: [TimeInterval]) {
+        let (downloads, urgentTime) = slots(of: 1, limit: 1, among: durations)
+        let inAnyTen = stride(from: 0, through: 50.0, by: 0.25).map { start in
+            downloads[0].map { $0.clamped(to: start..<start + 10) }.map { $0.upperBound - $0.lowerBound }.reduce(0, +)
+        }
+        expect(inAnyTen.allSatisfy { $0 > 0.99 }, "\(downloads)")
+        expect(urgentTime > 40)
+    }
+
+    @Test("TRF-8: of many that have yielded each has its turn, and urgent jobs have theirs between")
+    func manyHaveYielded() {
+        let (downloads, urgentTime) = slots(of: 6, limit: 1, among: [1])
+        expect(downloads.allSatisfy { $0.count > 2 } && urgentTime > 20, "\(downloads), \(urgentTime)")
     }
 
     @Test("OPQ-11: it does not yield when others of its priority were overtaken so often that it would go on at once")
@@ -332,6 +422,10 @@ struct UrgentWorkTests {
                 } else if job.phase == .parked {
                     _ = graph.unpark(job, &actions)
                 }
+            case 8 where Bool.random(using: &random):
+                guard let pick, let job = jobs[pick], !job.isWaiting else { break }
+                let hasSlot = graph.setMayYield(Bool.random(using: &random), of: job, &actions)
+                if hasSlot != (job.phase == .running) { return "\(pick) is told a wrong slot" }
             case 8:
                 guard let pick, let job = jobs[pick] else { break }
                 graph.setPriority(JobPriority.allCases.randomElement(using: &random) ?? .low, of: job, &actions)
@@ -342,7 +436,7 @@ struct UrgentWorkTests {
             graph.admit(&actions)
             holdsSlot.formUnion(actions.start + actions.resume)
             for payload in actions.yield {
-                if let time = wentOn[payload], now - time < 0.5 { return "\(payload) yielded too early" }
+                if let time = wentOn[payload], now - time < Graph.yieldingInterval { return "\(payload) is too early" }
                 if actions.start.contains(payload) { return "\(payload) was started to yield" }
                 // It may have the slot of a lower one in the same step.
                 if !actions.goOn.contains(payload) { holdsSlot.remove(payload) }
@@ -356,6 +450,9 @@ struct UrgentWorkTests {
             if graph.everything.runningCount != running.count { return "the count is wrong" }
             if Set(graph.yielding.compactMap(\.payload)) != running.filter({ jobs[$0]?.mayYield == true }) {
                 return "the list of those that may yield is wrong"
+            }
+            if Set(graph.yielded.compactMap(\.payload)) != Set(jobs.filter { $0.value.hasYielded }.keys) {
+                return "the list of those that have yielded is wrong"
             }
             if let waits = urgentJobThatWaits(Array(jobs.values), graph, now) { return "\(waits) waits for nothing" }
             if actions.wake == nil, let young = urgentJobThatWaits(Array(jobs.values), graph, now + 10) {
@@ -375,7 +472,7 @@ struct UrgentWorkTests {
             guard lanes.allSatisfy({ job.isReturning || $0.gate.map { $0.opens <= now } ?? true }) else { return false }
             return jobs.contains { other in
                 other.phase == .running && other.mayYield && other.priority < job.priority && other.priority <= .low
-                    && now - other.wentOnAt >= 0.5 && !graph.yieldsForNothing(other)
+                    && now - other.wentOnAt >= Graph.yieldingInterval && !graph.yieldsForNothing(other)
                     && full.allSatisfy { lane in lane === graph.everything || other.lanes.contains { $0 === lane } }
             }
         }?.payload
