@@ -56,11 +56,20 @@ extension NetworkQueue {
     /// download.queuePriority = .low   // the request behind a tap does not wait for it
     /// ```
     ///
-    /// No byte comes twice after a short pause: the connection is kept for two seconds, but over
-    /// ``URLSessionTransport``, whose connections are few. After that the rest is asked for as after
-    /// ``DownloadOperation/pause()``. A download that has gone on runs for half a second at least, and is overtaken a
-    /// hundred times at most. One that has categories (``NetworkOperation/mutualExclusionCategories``) keeps its slot.
-    /// A job lends its priority to those that it depends on: a download that an urgent one waits for is urgent itself.
+    /// Only a download that can be resumed yields: a GET whose server has sent a strong validator and
+    /// `Accept-Ranges: bytes`, or a range. Any other one keeps its slot from its first message to its end, so that no
+    /// request is sent twice.
+    ///
+    /// The connection is kept for half a minute, so that no byte comes twice; for two seconds where
+    /// ``TransportConfiguration/maximumConnectionsPerHost`` is below its default, and not over ``URLSessionTransport``,
+    /// whose connections are few. After that the rest is asked for as after ``DownloadOperation/pause()``.
+    ///
+    /// A download that has yielded for four seconds gets the next slot, and then transfers for at least a second. So
+    /// among urgent jobs of up to five seconds it transfers for at least one second in any ten. An urgent job that has
+    /// started is not interrupted.
+    ///
+    /// A download that has categories (``NetworkOperation/mutualExclusionCategories``) keeps its slot. A job lends its
+    /// priority to those that it depends on: a download that an urgent one waits for is urgent itself.
     public var yieldingPriority: Operation.QueuePriority? {
         get { state.withLock { $0.graph.yieldingPriority }?.operationPriority }
         set { changeAdmission { $0.yieldingPriority = newValue.map { JobPriority($0) } } }

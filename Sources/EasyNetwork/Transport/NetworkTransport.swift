@@ -42,6 +42,19 @@ public protocol NetworkTransport: Sendable {
     ) -> any TransportExchange
 }
 
+extension NetworkTransport {
+    /// The seconds for which an exchange may keep its connection and read nothing, while another one goes first. Where
+    /// connections are few, the other one may need it.
+    var heldConnectionInterval: TimeInterval {
+        if self is URLSessionTransport { return 0 }
+        #if os(Linux) && canImport(CCurl)
+        let limit = (self as? CurlTransport)?.loop.configuration.maximumConnectionsPerHost
+        if let limit, limit < TransportConfiguration().maximumConnectionsPerHost { return 2 }
+        #endif
+        return 30
+    }
+}
+
 /// A message under way.
 ///
 /// ```swift

@@ -38,18 +38,13 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         var task: Task<Void, Never>?
         /// Over when the files that a user sees are as they stay.
         var filesAreDone: OneShot?
-        var isPaused = false
-        /// Over when ``resume()`` was called; nil once the download has gone on.
+        var turn = DownloadTurn()
+        /// Over when the pause ends; nil without one.
         var resumed: OneShot?
         /// Writes the file; nil before that is open.
         var writer: DownloadWriter?
-        /// How often the slot was given to an urgent job, less how often the download has gone on: two threads may tell
-        /// of that in any order.
-        var yieldCount = 0
-        /// Runs while the connection is kept.
+        /// Runs while the connection is kept for an urgent job.
         var connectionTimer: (any ClockTimer)?
-        /// Over when the download goes on whose connection was let go; nil for others.
-        var wentOn: OneShot?
     }
 
     /// Where the file goes: its name, or a directory.
@@ -155,77 +150,78 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     // MARK: - Pausing
 
     /// Whether ``pause()`` was called last, and not ``resume()``.
-    public var isPaused: Bool { download.withLock { $0.isPaused } }
+    public var isPaused: Bool { download.withLock { $0.turn.isPaused } }
 
     /// Stops fetching and gives the slot back, until ``resume()``. The received part is kept, with its journal, so that
     /// the process may even end in between. An operation that was paused before its start waits for ``resume()`` when
     /// its turn comes.
+    ///
+    /// A download that cannot be resumed keeps its connection and stops reading: a request of another method than GET
+    /// is not sent twice, and bytes without a strong validator, or from a server without ranges, are not fetched twice.
+    /// If the server closes that connection during the pause, a GET begins again after ``resume()``, and any other
+    /// request fails with ``NetworkError/Code/connectionLost``.
     public func pause() {
-        let fetching = download.withLock { download -> Task<Result<Void, NetworkError>, Never>? in
-            guard !download.isPaused, !hasOutcome else { return nil }
-            download.isPaused = true
+        apply { download in
+            guard !download.turn.isPaused, !hasOutcome else { return [] }
             download.resumed = OneShot()
-            return download.fetching
+            return download.turn.pause()
         }
-        guard let fetching else { return }
-        fetching.cancel()
-        meter.rest()
     }
 
     /// Goes on after ``pause()``, when there is a slot.
     public func resume() {
-        let resumed = download.withLock { download in
-            download.isPaused = false
-            return download.resumed
+        var resumed: OneShot?
+        apply { download in
+            resumed = download.resumed.take()
+            return download.turn.resume()
         }
         resumed?.end()
     }
 
     // MARK: - Urgent jobs
 
-    /// The seconds for which the connection is kept while the slot is another job's.
-    private static let connectionInterval: TimeInterval = 2
+    override func yieldSlot() { apply { $0.turn.yielded() } }
 
-    override func yieldSlot() {
-        let isNew = download.withLock { download in
-            download.yieldCount += 1
-            return download.yieldCount == 1
+    override func goOn() { apply { $0.turn.wentOn() } }
+
+    /// Applies an event to the turn, and performs the effects outside the lock.
+    private func apply(_ event: (inout Download) -> [DownloadTurn.Effect]) {
+        // The fetch of this moment: a later one is not to be stopped by an earlier event.
+        let (effects, fetching, writer) = download.withLock { (event(&$0), $0.fetching, $0.writer) }
+        for effect in effects {
+            switch effect {
+            case .stop:
+                meter.rest()
+                fetching?.cancel()
+            case .hold, .read:
+                if effect == .hold { meter.rest() }
+                if let writer { WorkQueue.task { await writer.applyHold() } }
+            case .startTimer: startConnectionTimer()
+            case .cancelTimer: download.withLock { $0.connectionTimer.take() }?.cancel()
+            case .releaseSlot: releaseSlot { download.withLock { $0.turn.isResting } }
+            case .reclaimSlot:
+                reclaimSlot(if: { !isPaused }) { [weak self] in self?.apply { $0.turn.hasSlotAgain() } }
+            }
         }
-        guard isNew, !hasOutcome else { return }
-        meter.rest()
+    }
+
+    private func startConnectionTimer() {
         let settings = callGroup.host.settings
-        // Its connections are few, and the urgent job may need one.
-        let interval = settings.transport is URLSessionTransport ? 0 : Self.connectionInterval
-        let timer = settings.clock.schedule(after: interval) { [weak self] in self?.letConnectionGo() }
+        let timer = settings.clock.schedule(after: settings.transport.heldConnectionInterval) { [weak self] in
+            self?.apply { $0.turn.keptLongEnough() }
+        }
         let old = download.withLock { download in
             // It may have gone on or ended by now.
-            download.yieldCount > 0 && !hasOutcome ? exchange(&download.connectionTimer, with: timer) : timer
+            download.turn.isHeld && !hasOutcome ? exchange(&download.connectionTimer, with: timer) : timer
         }
         old?.cancel()
     }
 
-    override func goOn() {
-        let (writer, timer, wentOn) = download.withLock { download in
-            download.yieldCount -= 1
-            // It may have yielded again before this was told.
-            guard download.yieldCount <= 0 else { return (DownloadWriter?.none, (any ClockTimer)?.none, OneShot?.none) }
-            return (download.writer, download.connectionTimer.take(), download.wentOn)
-        }
-        timer?.cancel()
-        wentOn?.end()
-        if let writer { WorkQueue.task { await writer.applyYield() } }
+    /// The head of an answer has come that is the file or a range of it.
+    private func noteAnswer(canResume: Bool) {
+        guard let mayYield = download.withLock({ $0.turn.answered(canResume: canResume) }) else { return }
+        setMayYield(mayYield)
     }
-
-    private func letConnectionGo() {
-        let fetching = download.withLock { download -> Task<Result<Void, NetworkError>, Never>? in
-            guard download.yieldCount > 0, !download.isPaused, !hasOutcome else { return nil }
-            download.wentOn = OneShot()
-            return download.fetching
-        }
-        fetching?.cancel()
-    }
-
-    private var hasYielded: Bool { download.withLock { $0.yieldCount > 0 } }
 
     // MARK: - The work
 
@@ -303,8 +299,13 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             sha256: sha256,
             meter: meter,
             clock: clock,
-            hasYielded: { [weak self] in self?.hasYielded ?? false },
-            limits: { [weak self] in self?.bandwidthLimits ?? [] }
+            owner: DownloadWriter.Owner(
+                isHeld: { [weak self] in self?.download.withLock { $0.turn.isHeld } ?? false },
+                outlivesConnection: { [weak self] in self?.download.withLock { $0.turn.outlivesConnection } ?? false },
+                asks: { [weak self] message in self?.download.withLock { $0.turn.asks(message.mayBeRepeated) } },
+                answered: { [weak self] canResume in self?.noteAnswer(canResume: canResume) },
+                limits: { [weak self] in self?.bandwidthLimits ?? [] }
+            )
         )
     }
 
@@ -312,10 +313,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         download.withLock { $0.writer = writer }
         while true {
-            // A transfer that has not begun needs no connection that is kept.
-            download.withLock { if $0.yieldCount > 0 { $0.wentOn = OneShot() } }
-            await waitForSlotAfterYield()
-            try await waitWhilePaused()
+            try await begin(snapshot.message)
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
                     try await writer.fetchMissing { consumer in
@@ -331,48 +329,47 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             }
             let isWanted = download.withLock { download in
                 download.fetching = fetching
-                return !download.isPaused && !hasOutcome && download.wentOn == nil
+                return !download.turn.isStopped && !hasOutcome
             }
             if !isWanted { fetching.cancel() }
             let result = await fetching.value
-            let wasPaused = download.withLock { download in
+            let isFollowed = download.withLock { download in
                 download.fetching = nil
-                return download.resumed != nil || download.wentOn != nil
+                return download.turn.ended(hasLostConnection: result.failure?.code == .connectionLost)
             }
             switch result {
             case .success: return try await writer.finish { !self.hasOutcome }
-            case .failure where wasPaused: await writer.save()
+            case .failure where isFollowed: await writer.save()
             case .failure(let error): throw error
             }
         }
     }
 
-    /// Waits after the connection was let go for an urgent job.
-    private func waitForSlotAfterYield() async {
-        while let wentOn = download.withLock({ $0.wentOn }), !hasOutcome {
-            // A call that waited without a slot, for a delay or the network, was cancelled with the connection.
-            reclaimSlot { wentOn.end() }
-            await wentOn.wait()
-            download.withLock { download in
-                if download.wentOn === wentOn { download.wentOn = nil }
-            }
-        }
+    /// Waits until a fetch may begin: with a slot that no urgent job is given until the answer shows that the download
+    /// can be resumed, and not during a pause.
+    private func begin(_ message: TransportRequest) async throws(NetworkError) {
+        repeat {
+            try await waitWhilePaused()
+            if !setMayYield(false) { await waitForSlot() }
+            if hasOutcome { throw NetworkError(code: .cancelled) }
+        } while !download.withLock({ $0.turn.begin(mayRepeat: message.mayBeRepeated) })
     }
 
     /// Waits without a slot.
     private func waitWhilePaused() async throws(NetworkError) {
-        while let resumed = download.withLock({ $0.resumed }) {
+        while !hasOutcome, let resumed = download.withLock({ $0.resumed }) {
             // A call may have asked for the slot again, after a delay.
             forgoSlot()
             await resumed.wait()
-            let slot = OneShot()
-            if !hasOutcome { reclaimSlot { slot.end() } }
-            await slot.wait()
-            download.withLock { download in
-                if download.resumed === resumed { download.resumed = nil }
-            }
+            if !hasOutcome { await waitForSlot() }
         }
         if hasOutcome { throw NetworkError(code: .cancelled) }
+    }
+
+    private func waitForSlot() async {
+        let slot = OneShot()
+        reclaimSlot(if: { true }) { slot.end() }
+        await slot.wait()
     }
 
     // MARK: - The part

@@ -40,6 +40,10 @@ struct DownloadPlan: Sendable {
     /// The length that the file had under the same entity tag, if the answer says none.
     private var expectedTotal: Int64?
     private var segmentLimit: Int
+    /// Whether the server has said that it has ranges, or has sent one.
+    private var hasRanges = false
+    /// Whether the file has come from its beginning although its rest was asked for.
+    private var hasFailedToResume = false
     private let resource: String
     private let hasDigest: Bool
     /// The most bytes that each segment ever had.
@@ -69,6 +73,10 @@ struct DownloadPlan: Sendable {
     /// The number of bytes that are there.
     var count: Int64 { segments.reduce(0) { $0 + $1.count } }
     var isComplete: Bool { segments.allSatisfy(\.isComplete) }
+
+    /// Whether a fetch that stops now can go on where it stopped. Without a promise of the server it counts as false, and
+    /// after a broken one.
+    var canResume: Bool { state.validator != nil && hasRanges && !hasFailedToResume }
 
     /// The journal of the part; nil when a later download could not use it.
     var journal: ResumeJournal? { state.validator == nil ? nil : state }
@@ -127,6 +135,7 @@ struct DownloadPlan: Sendable {
         if let question, head.statusCode == 206 {
             guard let range = fittingRange(head, question) else { return giveUp() }
             join(location)
+            hasRanges = true
             return .range(upTo: range.upperBound)
         }
         guard isAccepted else { return .collect }
@@ -164,6 +173,7 @@ struct DownloadPlan: Sendable {
             expected = known
         }
         guard segments.count == 1 else { return giveUp() }
+        hasFailedToResume = true
         begin(head, at: location, mayContinue: true)
         if total == nil { expectedTotal = expected }
         return .whole
@@ -227,7 +237,8 @@ struct DownloadPlan: Sendable {
         (state.resource, state.location) = (resource, location)
         var count: Int64 = 1
         let units = head.headers.values(for: "Accept-Ranges").joined(separator: ",").lowercased()
-        if let total, state.validator != nil, units.contains("bytes") {
+        hasRanges = units.contains("bytes")
+        if let total, state.validator != nil, hasRanges {
             count = max(1, min(Int64(segmentLimit), total / Self.segmentMinimum))
         }
         state.segments = (0..<count).map { index in
@@ -238,6 +249,7 @@ struct DownloadPlan: Sendable {
     }
 
     private mutating func giveUp() -> Answer {
+        hasFailedToResume = true
         drop()
         return .startOver
     }

@@ -7,6 +7,19 @@ actor DownloadWriter {
     /// Makes a call whose body is used like this, and returns when it has ended.
     typealias Fetch = @Sendable (@escaping BodyConsumer) async -> Result<Void, NetworkError>
 
+    /// The operation that downloads.
+    struct Owner: Sendable {
+        /// Whether nothing is to be read, as in a pause or while the slot is another job's.
+        var isHeld: @Sendable () -> Bool = { false }
+        /// Whether another fetch follows when the connection is lost.
+        var outlivesConnection: @Sendable () -> Bool = { false }
+        /// Gets each message before it is sent.
+        var asks: @Sendable (TransportRequest) -> Void = { _ in }
+        /// Gets whether the file that comes can be resumed.
+        var answered: @Sendable (_ canResume: Bool) -> Void = { _ in }
+        var limits: @Sendable () -> [BandwidthLimit] = { [] }
+    }
+
     private enum Event: Sendable {
         case fetch(Int)
         case ended(Result<Void, NetworkError>)
@@ -28,11 +41,10 @@ actor DownloadWriter {
     private let sha256: String?
     private let meter: TransferMeter
     private let clock: any NetworkClock
-    private let hasYielded: @Sendable () -> Bool
-    private let limits: @Sendable () -> [BandwidthLimit]
+    private let owner: Owner
     /// The bodies that come, by their segments.
     private var bodies: [Int: BodyStream] = [:]
-    /// Whether the bodies are paused, as the slot is another job's.
+    /// Whether the bodies are paused.
     private var isHeld = false
     private var plan: DownloadPlan
     /// The server's name for the file, or else the end of its address.
@@ -55,8 +67,7 @@ actor DownloadWriter {
         sha256: String? = nil,
         meter: TransferMeter,
         clock: any NetworkClock,
-        hasYielded: @escaping @Sendable () -> Bool = { false },
-        limits: @escaping @Sendable () -> [BandwidthLimit] = { [] }
+        owner: Owner = Owner()
     ) {
         self.file = file
         self.plan = plan
@@ -64,8 +75,7 @@ actor DownloadWriter {
         self.sha256 = sha256
         self.meter = meter
         self.clock = clock
-        self.hasYielded = hasYielded
-        self.limits = limits
+        self.owner = owner
         savedAt = clock.now
         syncedAt = clock.now
     }
@@ -112,6 +122,7 @@ actor DownloadWriter {
     }
 
     func use(_ asked: TransportRequest, for index: Int) -> (message: TransportRequest, read: BodyReading) {
+        owner.asks(asked)
         var message = asked
         let question = asked.mayContinueDownload ? plan.question(for: index, at: asked.url.downloadDigest) : nil
         if let question {
@@ -146,6 +157,7 @@ actor DownloadWriter {
             isAccepted: isAccepted,
             mayContinue: asked.mayContinueDownload
         )
+        if answer != .collect { owner.answered(plan.canResume) }
         let name = head.headers["Content-Disposition"].flatMap(ContentDisposition.init)?.fileName
             .flatMap(SafeFileName.name)
         do throws(NetworkError) {
@@ -175,7 +187,8 @@ actor DownloadWriter {
             return .used
         } catch {
             let hasGained = !mustStartOver && plan.hasGained(index)
-            return .failed(error, hasProgressed: hasGained, mayBeginAgain: !mustStartOver)
+            let isFollowed = error.code == .connectionLost && owner.outlivesConnection()
+            return .failed(error, hasProgressed: hasGained, mayBeginAgain: !mustStartOver && !isFollowed)
         }
     }
 
@@ -192,7 +205,7 @@ actor DownloadWriter {
         if end == nil { for other in plan.segments.indices.dropFirst() { events?.yield(.fetch(other)) } }
         bodies[index] = body
         defer { if bodies[index] === body { bodies[index] = nil } }
-        applyYield()
+        applyHold()
         let beginning = plan.beginningCount
         while let chunk = try await body.next() {
             // Given up by the answer to another segment.
@@ -205,8 +218,8 @@ actor DownloadWriter {
             saveInTime()
             if isEnough { break }
             // Here, as a task would wait for as long as chunks are there.
-            if hasYielded() != isHeld { applyYield() }
-            let delay = limits().map { $0.delay(after: chunk.count) }.max() ?? 0
+            if owner.isHeld() != isHeld { applyHold() }
+            let delay = owner.limits().map { $0.delay(after: chunk.count) }.max() ?? 0
             if delay > 0 { await clock.sleep(delay) }
             // Chunks that are there are read without a pause, in which the other segments would have their turn.
             if plan.segments.count > 1 { await Task.yield() }
@@ -216,11 +229,13 @@ actor DownloadWriter {
         if beginning == plan.beginningCount { try plan.end(of: index) }
     }
 
-    /// Pauses the bodies while the slot is another job's, and resumes them. What has come is written.
-    func applyYield() {
-        isHeld = hasYielded()
+    /// Pauses the bodies, or resumes them, as the owner has it. What has come is written.
+    func applyHold() {
+        isHeld = owner.isHeld()
         let limit = isHeld ? 0 : Self.unreadLimit
         for body in bodies.values { body.setUnreadLimit(limit) }
+        // It may be held for long.
+        if isHeld { save() }
     }
 
     /// Gives up what is there.
@@ -330,6 +345,9 @@ extension URL {
 extension TransportRequest {
     /// Whether the download can be resumed: a range of the user's own is not a part of the file.
     var mayContinueDownload: Bool { method == .get && headers["Range"] == nil }
+
+    /// Whether a download may send it again, whatever came of the first one.
+    var mayBeRepeated: Bool { mayContinueDownload && body.isReplayable }
 }
 
 /// A queue for one download: a slow disk holds up nothing else.

@@ -60,6 +60,41 @@ struct DownloadPlanTests {
         expect(third.count == 0 && third.isEnough)
     }
 
+    @Test("TRF-8: it can be resumed with a validator, and ranges that the server has promised or sent")
+    func canResume() {
+        let ranges: HTTPHeaders = ["Content-Length": "100", "ETag": "\"a\"", "Accept-Ranges": "bytes"]
+        func canResume(after headers: HTTPHeaders, mayContinue: Bool = true) -> Bool {
+            var plan = plan()
+            _ = plan.answer(head(200, headers), to: nil, of: 0, isAccepted: true, mayContinue: mayContinue)
+            return plan.canResume
+        }
+        var (without, weak, none, coded) = (ranges, ranges, ranges, ranges)
+        without["Accept-Ranges"] = nil
+        weak["ETag"] = "W/\"a\""
+        none["Accept-Ranges"] = "none"
+        coded["Content-Encoding"] = "gzip"
+        expect(canResume(after: ranges))
+        expect([without, weak, none, coded].map { canResume(after: $0) }, equals: [false, false, false, false])
+        expect(!canResume(after: ranges, mayContinue: false))
+        // A part of an earlier operation, whose rest the server sends or not.
+        var resumed = plan(journal([10], of: 100))
+        expect(!resumed.canResume)
+        let range: HTTPHeaders = ["Content-Range": "bytes 10-99/100", "ETag": "\"a\""]
+        expect(resumed.answer(head(206, range), to: resumed.question(for: 0), of: 0, isAccepted: true) != .startOver)
+        expect(resumed.canResume)
+        var changed = ranges
+        changed["ETag"] = "\"b\""
+        expect(
+            resumed.answer(head(200, changed), to: resumed.question(for: 0), of: 0, isAccepted: true),
+            equals: .whole
+        )
+        expect(!resumed.canResume, "the next tag may be another one again")
+        var split = plan(journal([10, 10], of: 100))
+        _ = split.answer(head(206, range), to: split.question(for: 0), of: 0, isAccepted: true)
+        expect(split.answer(head(200, ranges), to: split.question(for: 1), of: 1, isAccepted: true), equals: .startOver)
+        expect(!split.canResume)
+    }
+
     @Test("TRF-3: an answer that ends too early says where")
     func early() {
         var plan = plan()

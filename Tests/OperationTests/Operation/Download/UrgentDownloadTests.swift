@@ -46,12 +46,14 @@ struct UrgentDownloadTests {
         arguments: [1, 3]
     )
     func keepsConnection(segments: Int) async throws {
-        let fixture = try DownloadFixture(30_000_000, clock: ManualClock())
+        let clock = ManualClock()
+        let fixture = try DownloadFixture(30_000_000, clock: clock)
         fixture.server.route("GET", "/small") { _ in .text("a") }
         let events = queue.events
         let (disk, download, urgent) = await yielded(fixture, segments: segments)
         expect(queue.explain(download), equals: [.slotYielded])
         disk.goOn()
+        clock.advance(by: 9)
         // All that while a download that does not stop would have come.
         for _ in 0..<50 { _ = try await fixture.service.send(Get(api: "small")) }
         expect(download.progress.completedUnitCount < 30_000_000 && !download.isFinished)
@@ -67,14 +69,14 @@ struct UrgentDownloadTests {
         expect(kinds.filter { $0.contains("slot") }, equals: ["slotYielded", "slotRegained"])
     }
 
-    @Test("OPQ-11: after two seconds it lets the connection go, and asks for the rest later")
+    @Test("OPQ-11: after half a minute it lets the connection go, and asks for the rest later")
     func letsConnectionGo() async throws {
         let clock = ManualClock()
         let fixture = try DownloadFixture(30_000_000, clock: clock)
         let (disk, download, urgent) = await yielded(fixture)
         disk.goOn()
         await clock.waitForTimers(1)
-        clock.advance(by: 2)
+        clock.advance(by: 30)
         expect(!download.isFinished && fixture.file.requests.count == 1)
         urgent.finish()
         await download.ended()
@@ -96,6 +98,116 @@ struct UrgentDownloadTests {
         await download.ended()
         expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
         expect(fixture.file.requests.count, equals: 2)
+    }
+
+    @Test(
+        "TRF-8: a kept connection that the server closes meanwhile costs no retry",
+        arguments: [2_000_000, 20_000_000]
+    )
+    func lostConnection(count: Int) async throws {
+        let fixture = try DownloadFixture(30_000_000)
+        fixture.file.change { _, number, response in
+            if number == 0 { response.fault = .truncate(after: count) }
+        }
+        let (disk, download, urgent) = await yielded(fixture)
+        disk.goOn()
+        for _ in 0..<50 { await Task.yield() }
+        urgent.finish()
+        await download.ended()
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(fixture.file.ranges, equals: [nil, "bytes=\(count)-"])
+    }
+
+    @Test("TRF-8: among urgent jobs without a gap it gets a slot, transfers for a second, and no byte comes twice")
+    func urgentJobsWithoutGap() async throws {
+        let clock = ManualClock()
+        let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1, clock: clock)
+        let fixture = try DownloadFixture(30_000_000, clock: clock)
+        let disk = HeldDisk()
+        let download = fixture.operation(calls: disk.calls)
+        download.queuePriority = .low
+        queue.addOperation(download)
+        await disk.isWriting.opened()
+        let jobs = (0..<5).map { _ in TestJob { _ in } }
+        queue.addOperations(jobs, waitUntilFinished: false)
+        disk.goOn()
+        for job in jobs.prefix(2) {
+            await expect(eventually { queue.explain(job) == [.running] })
+            expect(queue.explain(download), equals: [.slotYielded])
+            clock.advance(by: 3)
+            job.finish()
+            await job.ended()
+        }
+        await expect(eventually { queue.explain(download) == [.running] && queue.explain(jobs[2]) == [.limit(1)] })
+        await expect(
+            eventually {
+                clock.advance(by: 1)
+                return queue.explain(download) == [.slotYielded] && queue.explain(jobs[2]) == [.running]
+            }
+        )
+        for job in jobs { job.finish() }
+        await download.ended()
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(fixture.file.requests.count, equals: 1)
+    }
+
+    @Test("TRF-8: one that came from its beginning although its rest was asked for does not yield again")
+    func noRanges() async throws {
+        let clock = ManualClock()
+        let fixture = try DownloadFixture(30_000_000, clock: clock)
+        fixture.file.change { [data = fixture.file.data] _, number, response in
+            guard number > 0 else { return }
+            response = MockResponse(headers: ["ETag": "\"one\"", "Accept-Ranges": "bytes"], body: .data(data))
+        }
+        let disk = HeldDisk()
+        let (beginnings, hasBegunAgain, gate) = (Locked(0), Gate(), DispatchSemaphore(value: 0))
+        var calls = disk.calls
+        let write = calls.write
+        calls.write = { descriptor, bytes, count, offset in
+            let isSecond = beginnings.withLock { beginnings in
+                if offset == 0 { beginnings += 1 }
+                return offset == 0 && beginnings == 2
+            }
+            if isSecond {
+                hasBegunAgain.open()
+                // Blocks the download's own queue.
+                gate.wait()
+            }
+            return write(descriptor, bytes, count, offset)
+        }
+        let download = fixture.operation(calls: calls)
+        download.queuePriority = .low
+        queue.addOperation(download)
+        await disk.isWriting.opened()
+        let urgent = await urgentJob()
+        disk.goOn()
+        clock.advance(by: 60)
+        urgent.finish()
+        await hasBegunAgain.opened()
+        let second = TestJob { _ in }
+        queue.addOperation(second)
+        expect(queue.explain(second), equals: [.limit(1)])
+        if second.isExecuting { second.finish() }
+        gate.signal()
+        await download.ended()
+        second.finish()
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(fixture.file.requests.count, equals: 2)
+    }
+
+    @Test("OPQ-11: in a suspended queue, explain names the suspension")
+    func suspended() async throws {
+        let fixture = try DownloadFixture(30_000_000)
+        let (disk, download, urgent) = await yielded(fixture)
+        queue.isSuspended = true
+        expect(queue.explain(download), equals: [.suspended])
+        urgent.finish()
+        await urgent.ended()
+        expect(queue.explain(download), equals: [.suspended])
+        queue.isSuspended = false
+        disk.goOn()
+        await download.ended()
+        expect(download.error == nil)
     }
 
     /// A request that is read when the test says so.
@@ -139,7 +251,7 @@ struct UrgentDownloadTests {
         disk.goOn()
         if isLetGo {
             await clock.waitForTimers(1)
-            clock.advance(by: 2)
+            clock.advance(by: 30)
         }
         download.cancel()
         await download.ended()
