@@ -52,14 +52,15 @@ struct ResponseValidationTests {
         expect(validation.error(for: NetworkResponse(statusCode: 204, headers: headers)) == nil)
     }
 
-    @Test("RSP-1: a body beyond the maximum is an error, after the status and before everything else")
+    @Test("RSP-1: a body beyond the maximum is an error, after those of the head: status and media type")
     func maximumBodyCount() {
         var validation = ResponseValidation(contentTypes: ["image/png"], maximumBodyCount: 3)
-        expect(validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.code, equals: .bodyTooLong)
-        expect(
-            validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.message,
-            equals: "more than 3 bytes of body"
+        let long = validation.error(
+            for: NetworkResponse(headers: ["Content-Type": "image/png"], body: Data("abcd".utf8))
         )
+        expect(long?.code, equals: .bodyTooLong)
+        expect(long?.message, equals: "more than 3 bytes of body")
+        expect(validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.code, equals: .cannotParseResponse)
         expect(validation.error(for: NetworkResponse(body: Data("abc".utf8)))?.code, equals: .cannotParseResponse)
         let refused = NetworkResponse(statusCode: 500, body: Data("abcd".utf8))
         expect(validation.error(for: refused)?.code, equals: .unacceptableStatus)

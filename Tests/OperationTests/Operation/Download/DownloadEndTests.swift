@@ -211,11 +211,7 @@ struct DownloadEndTests {
         }
         let operation = fixture.operation(calls: calls) { $0.segmentCount = 2 }
         paused.withLock { $0 = operation }
-        let other = TestJob { _ in }
-        queue.addOperations([operation, other], waitUntilFinished: false)
-        await expect(eventually { other.executionCount == 1 })
-        await expect(staysFalse { operation.isFinished })
-        other.finish()
+        queue.addOperation(operation)
         await operation.ended()
         expect(operation.error == nil)
         expect(fixture.folder.data("out"), equals: fixture.file.data)
