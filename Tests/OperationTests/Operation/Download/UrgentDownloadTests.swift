@@ -154,6 +154,7 @@ struct UrgentDownloadTests {
     @Test("TRF-8: one that came from its beginning although its rest was asked for does not yield again")
     func noRanges() async throws {
         let clock = ManualClock()
+        let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1, clock: clock)
         let fixture = try DownloadFixture(30_000_000, clock: clock)
         fixture.file.change { [data = fixture.file.data] _, number, response in
             guard number > 0 else { return }
@@ -179,13 +180,15 @@ struct UrgentDownloadTests {
         download.queuePriority = .low
         queue.addOperation(download)
         await disk.isWriting.opened()
-        let urgent = await urgentJob()
+        let urgent = TestJob { _ in }
+        queue.addOperation(urgent)
         disk.goOn()
         clock.advance(by: 60)
         urgent.finish()
         await hasBegunAgain.opened()
         let second = TestJob { _ in }
         queue.addOperation(second)
+        clock.advance(by: 2)
         expect(queue.explain(second), equals: [.limit(1)])
         if second.isExecuting { second.finish() }
         gate.signal()
