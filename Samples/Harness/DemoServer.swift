@@ -1,3 +1,4 @@
+import EasyNetwork
 import EasyNetworkTesting
 import Foundation
 
@@ -53,8 +54,7 @@ enum DemoServer {
         }
         server.route("POST", "/contact") { request in .text(String(decoding: request.body, as: UTF8.self)) }
         server.route("GET", "/report") { request in
-            let size = item("size", of: request).flatMap(Int.init) ?? 0
-            return MockResponse(headers: ["ETag": "\"\(size)\""], body: .repeating(UInt8(ascii: "."), count: size))
+            report(of: item("size", of: request).flatMap(Int.init) ?? 0, for: request.headers["Range"])
         }
         server.route("GET", "/pictures/*") { request in .text("picture \(request.path.dropFirst("/pictures/".count))") }
         return server
@@ -64,6 +64,16 @@ enum DemoServer {
     private static func isFirst(_ request: MockRequest, of server: MockServer) -> Bool {
         let key = request.headers["Idempotency-Key"]
         return server.requests(to: request.path).count { $0.headers["Idempotency-Key"] == key } <= 1
+    }
+
+    /// The report, or its rest: a download gives its slot to urgent jobs only if it can be resumed.
+    private static func report(of size: Int, for range: String?) -> MockResponse {
+        var headers: HTTPHeaders = ["ETag": "\"\(size)\"", "Accept-Ranges": "bytes"]
+        let first = range.flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } ?? 0
+        let isRest = first > 0 && first < size
+        if isRest { headers["Content-Range"] = "bytes \(first)-\(size - 1)/\(size)" }
+        let body = MockResponse.Body.repeating(UInt8(ascii: "."), count: isRest ? size - first : size)
+        return MockResponse(statusCode: isRest ? 206 : 200, headers: headers, body: body)
     }
 
     private static func item(_ name: String, of request: MockRequest) -> String? {
