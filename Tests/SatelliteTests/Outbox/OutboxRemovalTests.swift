@@ -151,7 +151,7 @@ struct OutboxRemovalTests {
                 second: { outbox, id in
                     try outbox.start()
                     // Paces the polling.
-                    while try outbox.entries.contains(where: { $0.id == id }) { Thread.sleep(forTimeInterval: 0.001) }
+                    while try outbox.entries.contains(where: { $0.id == id }) { usleep(1_000) }
                 }
             )
             hasBegun = try removal.run(one, files, other, id, at: step)
