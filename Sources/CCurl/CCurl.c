@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 struct ccurl_functions ccurl;
+static ccurl_code (*global_trace)(const char *components);
 
 static bool fail(const char *reason, char *problem, size_t problem_size) {
     snprintf(problem, problem_size, "%s", reason ? reason : "unknown error");
@@ -38,7 +39,12 @@ bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t proble
         return false;
     }
     ccurl = found;
+    *(void **)&global_trace = dlsym(library, "curl_global_trace");
     return true;
+}
+
+void ccurl_trace_http2(void) {
+    if (global_trace) { global_trace("http/2"); }
 }
 
 const char *ccurl_environment_path(void) { return secure_getenv("EASYNETWORK_LIBCURL"); }

@@ -141,6 +141,7 @@ static const ccurl_info CCURLINFO_STARTTRANSFER_TIME_T = 6291510;
 static const ccurl_info CCURLINFO_APPCONNECT_TIME_T = 6291512;
 
 // curl_infotype
+static const uint32_t CCURLINFO_TEXT = 0;
 static const uint32_t CCURLINFO_DATA_IN = 3;
 
 // CURLMoption, and what CURLMOPT_PIPELINING takes
@@ -295,7 +296,8 @@ static inline ccurl_code ccurl_set_connected_function(void *easy, ccurl_connecte
     return ccurl.easy_setopt(easy, CCURLOPT_PREREQFUNCTION, value);
 }
 
-// For CURLOPT_DEBUGFUNCTION: called with CURLOPT_VERBOSE; for a body, with its bytes as they came. It returns 0.
+// For CURLOPT_DEBUGFUNCTION: called with CURLOPT_VERBOSE; for a body, with its bytes as they came; for a text, with a
+// line. It returns 0.
 static inline ccurl_code ccurl_set_debug_function(void *easy, ccurl_debug_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_DEBUGFUNCTION, value);
 }
@@ -339,6 +341,9 @@ static inline ccurl_multi_code ccurl_multi_set_long(void *multi, ccurl_multi_opt
 }
 
 static inline ccurl_code ccurl_global_init(long flags) { return ccurl.global_init(flags); }
+
+// Has the texts for CURLOPT_DEBUGFUNCTION tell of the frames of HTTP/2. libcurl before 8.3 cannot.
+void ccurl_trace_http2(void);
 
 // Version of the library that was loaded, as 0x080100 for 8.1.0.
 static inline uint32_t ccurl_version(void) {

@@ -18,8 +18,8 @@ public struct TransportConfiguration: Hashable, Sendable {
     public var maximumConnections: Int
 
     /// The same as ``maximumConnectionsPerHost`` for a host that has answered over HTTP/2, where exchanges share a
-    /// connection; with ``CurlTransport`` from libcurl 8.1 on. Default 100, the least that RFC 9113, section 6.5.2,
-    /// advises servers to allow.
+    /// connection; with ``CurlTransport`` from libcurl 8.3 on. Default 100, the least that RFC 9113, section 6.5.2,
+    /// advises servers to allow. A server that allows fewer gets as many as it allows, or as it would over HTTP/1.1.
     public var maximumStreamsPerHost: Int
 
     /// The trust in servers, and the client's certificate. Default: the system's trust, TLS 1.2 and later.

@@ -116,9 +116,18 @@ struct CurlTLSConnectionTests {
                     connection.sendall(frame(3, 0, stream, struct.pack('>I', 7)))
                     continue
                 if kind not in (0, 1) or not flags & 1: continue
+                if mode == 'h2-leaves' and number == 1 and requests == 2:
+                    connection.sendall(frame(7, 0, 0, struct.pack('>II', 1, 0)))
+                    # With unread bytes the system would reset the connection, and the frame could be lost.
+                    while connection.recv(4096): pass
+                    return
                 # It has acted upon the request.
                 if mode == 'h2-dies' and number == 1 and requests == 2: return
-                connection.sendall(frame(1, 4, stream, b'\x88') + frame(0, 1, stream, b'%d' % total))
+                answer = frame(1, 4, stream, b'\x88')
+                # A lie, in the same segment.
+                if mode == 'h2-denies' and total == 1: answer += frame(3, 0, stream, struct.pack('>I', 7))
+                else: answer += frame(0, 1, stream, b'%d' % total)
+                connection.sendall(answer)
 
         def serve(connection, number):
             try:
@@ -164,6 +173,29 @@ struct CurlTLSConnectionTests {
         let server = try Server("h2-refuses")
         let outcome = await server.outcome(NetworkService.Method(rawValue: method))
         expect(outcome.code == nil && outcome.text == "2", "\(outcome)")
+    }
+
+    @Test(
+        "BEY-23: a message that a kept connection ends before, as the server says, goes out again",
+        arguments: ["POST", "GET"]
+    )
+    func leaves(method: String) async throws {
+        let server = try Server("h2-leaves")
+        await expect(server.outcome().text, equals: "1")
+        let outcome = await server.outcome(NetworkService.Method(rawValue: method))
+        expect(outcome.code == nil && outcome.text == "3" && outcome.faults == [], "\(outcome)")
+    }
+
+    @Test(
+        "BEY-23: a message that a server has begun to answer is not sent again, though the server says it is refused",
+        .enabled(if: CurlLoop.multiplexes, "before, libcurl forgets the answer and sends it again itself"),
+        arguments: ["POST", "GET"]
+    )
+    func denied(method: String) async throws {
+        let server = try Server("h2-denies")
+        let outcome = await server.outcome(NetworkService.Method(rawValue: method))
+        expect(outcome.code == .connectionLost && outcome.faults == [], "\(outcome)")
+        expect(outcome.end?.error?.mayHaveReachedServer, equals: true)
     }
 }
 #endif

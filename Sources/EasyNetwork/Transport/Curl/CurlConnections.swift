@@ -12,6 +12,8 @@ final class CurlConnection {
     var isHTTP2: Bool?
     /// Whether it has served other exchanges than the one that it was made for.
     var isReused = false
+    /// The most streams that its server takes at a time; nil if it has not said.
+    var streamLimit: Int?
 
     fileprivate init(_ descriptor: Int32) {
         self.descriptor = descriptor
@@ -22,7 +24,7 @@ final class CurlConnection {
     /// Over HTTP/1, input between two exchanges is an unsolicited answer, such as a 408, or the end of the connection.
     /// libcurl would take the former for the answer to the next request and lose the request to the latter. TLS 1.3
     /// tickets come before the first answer; a server that sends one later costs a connection. Over HTTP/2 frames may
-    /// come any time.
+    /// come any time; what they say of the next request, libcurl reports.
     ///
     /// - Parameter hasPending: Whether the TLS library holds unread input.
     func isFit(hasPending: () -> Bool) -> Bool {

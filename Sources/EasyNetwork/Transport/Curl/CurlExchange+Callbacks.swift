@@ -25,6 +25,15 @@ extension CurlExchange {
             let isGood = CurlExchange.at(context)?.connected(remote: remote, port, local: local, localPort) == true
             return isGood ? CCURL_PREREQFUNC_OK : CCURL_PREREQFUNC_ABORT
         }
+        _ = ccurl_set_debug_function(handle.easy) { _, kind, bytes, count, context in
+            let bytes = UnsafeRawBufferPointer(start: bytes, count: count)
+            switch kind {
+            case CCURLINFO_TEXT: CurlExchange.at(context)?.received(report: bytes)
+            case CCURLINFO_DATA_IN: CurlExchange.at(context)?.received(raw: bytes)
+            default: break
+            }
+            return 0
+        }
         // The socket callbacks go to the loop's connections, which outlive every exchange.
         guard let worker else { return }
         let context = Unmanaged.passUnretained(worker.connections).toOpaque()
@@ -40,16 +49,9 @@ extension CurlExchange {
         }
     }
 
-    /// Has the bytes of the body come to this exchange before libcurl decodes their chunks.
-    func setRawBodyCallback(of handle: CurlHandle) {
-        handle.needsReset = true
-        _ = ccurl_set_debug_function(handle.easy) { _, kind, bytes, count, context in
-            // Messages of the other kinds may come after the exchange.
-            if kind == CCURLINFO_DATA_IN { CurlExchange.at(context)?.received(raw: .init(start: bytes, count: count)) }
-            return 0
-        }
-        _ = ccurl_set_pointer(handle.easy, CCURLOPT_DEBUGDATA, Unmanaged.passUnretained(self).toOpaque())
-        _ = ccurl_set_long(handle.easy, CCURLOPT_VERBOSE, 1)
+    /// Has libcurl tell this exchange what it does.
+    func requestReports() {
+        handle?.report(to: Unmanaged.passUnretained(self).toOpaque())
     }
 
     private static func connections(at context: UnsafeMutableRawPointer?) -> CurlConnections? {

@@ -36,11 +36,18 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     private(set) var failure: NetworkError?
     /// Whether it was broken off because it had its answer.
     private(set) var isAnswered = false
-    /// Whether its kept connection turned out to be useless before a byte went out. It then begins again on a new one.
-    private(set) var isToStartOver = false
+    /// Whether its kept connection turned out to be useless before a byte went out.
+    private var isUnfit = false
+    /// Whether the server is known to have rejected the message without processing it.
+    private var isRefused = false
+    private var refusalCount = 0
     private(set) var needsNewConnection = false
     /// Whether its final answer came over HTTP/2; nil before.
     private(set) var isHTTP2: Bool?
+    /// The most streams that the server of that answer takes at a time; nil if it has not said.
+    private(set) var streamLimit: Int?
+    /// The number of its stream, before libcurl 8.3.
+    private var stream: Int?
 
     var body: CurlBody?
     /// Nil before it begins.
@@ -145,19 +152,34 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         return try watch?.timeLeft(now: now) ?? .infinity
     }
 
+    /// Whether it ends without having been processed, and begins again.
+    var isToStartOver: Bool { failure == nil && (isUnfit || isRefused) }
+
     /// Returns to the state before the beginning.
     ///
     /// - Returns: why it cannot begin again.
     func startOver() -> NetworkError? {
-        (isToStartOver, needsNewConnection) = (false, true)
-        (connectCount, connection, isReused, isSecuring) = (0, nil, nil, false)
-        // A part of a body that was refused before may have been read.
-        guard sentCount == 0 || request?.body.isReplayable == true else {
-            return NetworkError(code: .connectionLost, message: "the body cannot be sent again")
+        if isRefused { refusalCount += 1 }
+        // Many may be refused at once, as by the end of their connection, and share the next one. If a server takes
+        // fewer streams than they are, only the first on a connection is certain of its place.
+        needsNewConnection = !isRefused || refusalCount > 1
+        (isUnfit, isRefused) = (false, false)
+        (connectCount, connection, isReused, isSecuring, isSendingPaused) = (0, nil, nil, false, false)
+        let isRepeatable = body?.rewind() != false
+        guard isRepeatable, refusalCount <= Self.refusalLimit else {
+            let reason = isRepeatable ? "\(refusalCount) times" : "and the body cannot be sent again"
+            let message = "the server rejected the request unread, \(reason)"
+            var error = NetworkError(code: .connectionLost, message: message)
+            // To have been sent and rejected is the same as not to have been sent.
+            error.phase = .connect
+            return error
         }
         sentCount = 0
         return nil
     }
+
+    /// How many times a message that was refused goes out again.
+    private static let refusalLimit = 5
 
     // MARK: - Reports of libcurl
 
@@ -170,6 +192,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
                 isAnswered = true
                 return false
             }
+            if isRefused { return false }
             // The connection was closed before a byte of the answer, and the server may have acted: whether to send
             // again is not for libcurl to say. On a connection that served nothing else, libcurl only sends again what
             // the server refused unread (RFC 9113, sections 8.7 and 13.3); on others it does not tell the difference.
@@ -191,10 +214,12 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             connection.isReused = true
             let isFit = connection.isFit { target.isHTTPS && handle.map { ccurl_tls_has_pending($0.easy) } == true }
             guard isFit else {
-                isToStartOver = true
+                isUnfit = true
                 return false
             }
         }
+        if target.isHTTPS, connection?.isHTTP2 != false { requestReports() }
+        stream = nil
         self.isReused = isReused
         remoteAddress = connection?.remoteAddress ?? CurlConnections.address(remote, remotePort)
         watch?.connected()
@@ -211,18 +236,24 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             linesMovedInTurn = worker?.turn
             moved()
         }
-        if head.isEmpty { watch?.answered() }
+        if head.isEmpty {
+            watch?.answered()
+            // A server that answers has processed the message, whatever it has said before.
+            isRefused = false
+            // What counts comes before, and each report costs.
+            handle?.stopReports()
+        }
         do throws(NetworkError) {
             guard let head = try head.add(line) else { return true }
             guard !isCancelled else { return false }
             worker?.knownFields = self.head.known
             isHTTP2 = self.head.networkProtocol.hasPrefix("HTTP/2")
             connection?.isHTTP2 = isHTTP2
+            streamLimit = connection?.streamLimit
             decoder = head.hasContentCoding ? CurlDecoder(head) : nil
             let codings = head.headers.values(for: "Transfer-Encoding")
-            if isHTTP2 == false, let handle, codings.contains(where: { $0.lowercased().contains("chunked") }) {
-                setRawBodyCallback(of: handle)
-            }
+            let isChunked = codings.contains { $0.lowercased().contains("chunked") }
+            if isHTTP2 == false, isChunked { requestReports() }
             // Without a decoder, a body with a content coding is passed on as is and has no limit.
             if decoder != nil || !codings.isEmpty && head.hasTransferCoding {
                 decodedBodyLimit = worker?.configuration.maximumDecodedBodyCount.map(DecodedBodyLimit.init)
@@ -234,6 +265,17 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         } catch {
             failure = error
             return false
+        }
+    }
+
+    /// Notes what the server says of this exchange before it answers.
+    func received(report text: UnsafeRawBufferPointer) {
+        guard head.isEmpty, let report = CurlReport(text) else { return }
+        switch report {
+        case .refused: isRefused = true
+        case .streamLimit(let limit): connection?.streamLimit = limit
+        case .stream(let number): stream = number
+        case .lastStream(let last): if let stream, stream > last { isRefused = true }
         }
     }
 
@@ -364,7 +406,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             error = NetworkError(code: .connectionLost, message: "closed within the head of the answer")
         }
         if error == nil && !isAnswered { error = decoder?.problem }
-        if let code = error?.code {
+        if let code = error?.code, error?.phase == nil {
             let phase = phase(of: code, message: error?.message)
             error?.phase = phase
             // The connection was lost before it was ready.

@@ -43,6 +43,8 @@ final class CurlHandle {
     var hasTLSOptions = false
     /// Whether its message has set, or left behind, something that the next one does not set again.
     var needsReset = false
+    /// Whether libcurl tells an exchange what it does.
+    private var isReporting = false
 
     /// - Returns: nil without memory.
     init?() {
@@ -70,6 +72,21 @@ final class CurlHandle {
         ccurl_easy_reset(easy)
         (hasCommonOptions, hasTLSOptions) = (false, false)
         (address, method, headerList) = (nil, nil, nil)
+    }
+
+    /// Has libcurl tell the debug function what it does, until ``stopReports()``.
+    ///
+    /// - Parameter context: Points to the exchange, which must live until then.
+    func report(to context: UnsafeMutableRawPointer) {
+        isReporting = true
+        _ = ccurl_set_pointer(easy, CCURLOPT_DEBUGDATA, context)
+        _ = ccurl_set_long(easy, CCURLOPT_VERBOSE, 1)
+    }
+
+    func stopReports() {
+        guard isReporting else { return }
+        isReporting = false
+        _ = ccurl_set_long(easy, CCURLOPT_VERBOSE, 0)
     }
 
     func error(_ result: ccurl_code) -> NetworkError {

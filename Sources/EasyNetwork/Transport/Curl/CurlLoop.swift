@@ -95,8 +95,9 @@ final class CurlLoop: Sendable {
     }
 
     /// Whether several exchanges over HTTP/2 share a connection. Before libcurl 8.1 they must not: libcurl would keep
-    /// everything that comes for a paused one in memory, without bound.
-    static let multiplexes = CurlLibrary.version >= 0x08_01_00
+    /// everything that comes for a paused one in memory, without bound. Before 8.3 it does not report which of them a
+    /// server has refused.
+    static let multiplexes = CurlLibrary.version >= 0x08_03_00
 
     private func begin() -> UnsafeMutableRawPointer? {
         guard CurlLibrary.problem == nil, let multi = ccurl_multi_init() else { return nil }

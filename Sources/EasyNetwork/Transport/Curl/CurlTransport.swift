@@ -14,8 +14,11 @@ import Foundation
 /// body waits for the server, one second at most; a 417 is the answer and may lack its body.
 ///
 /// A message is sent twice only if the server cannot have acted on it: if its kept connection turns out to be closed,
-/// or to hold an unsolicited answer, before a byte of the message went out, or if a server refuses it unread on a
-/// connection that serves it alone (RFC 9113, section 8.7). Everything else is up to ``RetryPolicy``.
+/// or to hold an unsolicited response, before a byte of the message went out, or if the server says over HTTP/2 that it
+/// has not processed it: it refuses the message, or ends the connection and names an earlier one as the last (RFC 9113,
+/// section 8.7). The message then goes out on another connection, up to five times, and each time counts as the same
+/// attempt; after that the exchange ends with ``NetworkError/Code/connectionLost``, and
+/// ``NetworkError/mayHaveReachedServer`` is false. Everything else is up to ``RetryPolicy``.
 ///
 /// Content codings are removed by the libraries that libcurl itself uses: zlib, brotli and libzstd. `Accept-Encoding`
 /// names those that are installed, unless the request sets it. A body in an unknown coding, or in several, is passed on
@@ -91,6 +94,7 @@ enum CurlLibrary {
         guard ccurl_global_init(CCURL_GLOBAL_DEFAULT) == CCURLE_OK else {
             return NetworkError(code: .invalidRequest, message: "libcurl cannot be initialized")
         }
+        ccurl_trace_http2()
         return nil
     }
 }

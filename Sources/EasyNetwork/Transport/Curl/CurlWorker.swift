@@ -178,7 +178,7 @@ final class CurlWorker {
         }
     }
 
-    /// Begins again, whatever the method: not a byte has gone out.
+    /// Begins again, whatever the method: the server has processed nothing of it.
     private func startOver(_ exchange: CurlExchange) {
         leaveLibcurl(exchange)
         if let error = exchange.startOver() { end(exchange, error) } else { admitted.append(exchange) }
@@ -231,6 +231,7 @@ final class CurlWorker {
             underWayCount -= 1
             ccurl_multi_remove_handle(multi, handle.easy)
         }
+        exchange.handle?.stopReports()
         exchange.handle = nil
     }
 
@@ -252,7 +253,9 @@ final class CurlWorker {
     /// Sets the limit of the exchange's host, which is higher if it speaks HTTP/2.
     private func learn(from exchange: CurlExchange) {
         guard CurlLoop.multiplexes, let isHTTP2 = exchange.isHTTP2 else { return }
-        let limit = isHTTP2 ? configuration.maximumStreamsPerHost : configuration.maximumConnectionsPerHost
+        var limit = configuration.maximumConnectionsPerHost
+        // A server that takes few streams at a time gets connections instead, as it would over HTTP/1.1.
+        if isHTTP2 { limit = min(configuration.maximumStreamsPerHost, max(limit, exchange.streamLimit ?? .max)) }
         admit(admission.setLimit(limit, origin: exchange.target.origin))
     }
 
