@@ -24,10 +24,11 @@ int main(void) {
 
     ccurl_transfer_function transfer[] = {(curl_write_callback)NULL, (curl_read_callback)NULL};
     ccurl_seek_function seek = (curl_seek_callback)NULL;
+    ccurl_progress_function progress = (curl_xferinfo_callback)NULL;
     ccurl_connected_function connected = (curl_prereq_callback)NULL;
     ccurl_securing_function securing = (curl_ssl_ctx_callback)NULL;
     curl_off_t *offset = (int64_t *)NULL;
-    (void)transfer, (void)seek, (void)connected, (void)securing, (void)offset;
+    (void)transfer, (void)seek, (void)progress, (void)connected, (void)securing, (void)offset;
 
 #define LAYOUT(ours, theirs, field) \
     check(#theirs "." #field, offsetof(struct ours, field), offsetof(theirs, field)); \

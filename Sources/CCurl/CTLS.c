@@ -7,25 +7,38 @@
 #include <pthread.h>
 
 static int (*has_pending)(const void *ssl);
+static int (*get_shutdown)(const void *ssl);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 // Looks in the library that this libcurl uses: the process may have several.
-static void find_has_pending(void) {
+static void find_functions(void) {
     Dl_info info;
     if (!dladdr((void *)ccurl.easy_init, &info)) { return; }
     void *libcurl = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!libcurl) { return; }
     *(void **)&has_pending = dlsym(libcurl, "SSL_has_pending");
+    *(void **)&get_shutdown = dlsym(libcurl, "SSL_get_shutdown");
     // dlopen counted it once more; libcurl keeps it loaded.
     dlclose(libcurl);
 }
 
-bool ccurl_tls_has_pending(void *easy) {
-    pthread_once(&once, find_has_pending);
+// The handle's session; NULL without one, and with libraries other than OpenSSL and its relatives.
+static const void *session_of(void *easy) {
+    pthread_once(&once, find_functions);
     struct ccurl_tls_session *session = NULL;
-    if (!has_pending || ccurl.easy_getinfo(easy, CCURLINFO_TLS_SSL_PTR, &session)) { return false; }
-    if (!session || session->backend != CCURLSSLBACKEND_OPENSSL || !session->internals) { return false; }
-    return has_pending(session->internals) != 0;
+    if (ccurl.easy_getinfo(easy, CCURLINFO_TLS_SSL_PTR, &session)) { return NULL; }
+    return session && session->backend == CCURLSSLBACKEND_OPENSSL ? session->internals : NULL;
+}
+
+bool ccurl_tls_has_pending(void *easy) {
+    const void *session = session_of(easy);
+    return session && has_pending && has_pending(session) != 0;
+}
+
+bool ccurl_tls_is_open(void *easy) {
+    const void *session = session_of(easy);
+    // SSL_RECEIVED_SHUTDOWN
+    return session && get_shutdown && (get_shutdown(session) & 2) == 0;
 }
 
 #endif

@@ -74,6 +74,7 @@ static const ccurl_multi_code CCURLM_OK = 0;
 // CURLoption
 static const ccurl_option CCURLOPT_SSLVERSION = 32;
 static const ccurl_option CCURLOPT_VERBOSE = 41;
+static const ccurl_option CCURLOPT_NOPROGRESS = 43;
 static const ccurl_option CCURLOPT_NOBODY = 44;
 static const ccurl_option CCURLOPT_FAILONERROR = 45;
 static const ccurl_option CCURLOPT_UPLOAD = 46;
@@ -102,6 +103,7 @@ static const ccurl_option CCURLOPT_SSLCERT = 10025;
 static const ccurl_option CCURLOPT_KEYPASSWD = 10026;
 static const ccurl_option CCURLOPT_HEADERDATA = 10029;
 static const ccurl_option CCURLOPT_CUSTOMREQUEST = 10036;
+static const ccurl_option CCURLOPT_XFERINFODATA = 10057;
 static const ccurl_option CCURLOPT_CAINFO = 10065;
 static const ccurl_option CCURLOPT_SSLKEY = 10087;
 static const ccurl_option CCURLOPT_DEBUGDATA = 10095;
@@ -123,6 +125,7 @@ static const ccurl_option CCURLOPT_SSL_CTX_FUNCTION = 20108;
 static const ccurl_option CCURLOPT_SOCKOPTFUNCTION = 20148;
 static const ccurl_option CCURLOPT_SEEKFUNCTION = 20167;
 static const ccurl_option CCURLOPT_CLOSESOCKETFUNCTION = 20208;
+static const ccurl_option CCURLOPT_XFERINFOFUNCTION = 20219;
 static const ccurl_option CCURLOPT_PREREQFUNCTION = 20312;
 static const ccurl_option CCURLOPT_INFILESIZE_LARGE = 30115;
 
@@ -256,6 +259,8 @@ const char *ccurl_environment_path(void);
 typedef size_t (*ccurl_transfer_function)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurl_seek_function)(void *context, int64_t offset, int origin);
 typedef int (*ccurl_connected_function)(void *context, char *address, char *local_address, int port, int local_port);
+typedef int (*ccurl_progress_function)(
+    void *context, int64_t download_total, int64_t downloaded, int64_t upload_total, int64_t uploaded);
 typedef int (*ccurl_debug_function)(void *easy, uint32_t kind, char *bytes, size_t count, void *context);
 typedef ccurl_code (*ccurl_securing_function)(void *easy, void *tls, void *context);
 typedef int (*ccurl_opened_function)(void *context, int descriptor, uint32_t purpose);
@@ -313,6 +318,12 @@ static inline ccurl_code ccurl_set_opened_function(void *easy, ccurl_opened_func
 }
 
 // For CURLOPT_CLOSESOCKETFUNCTION: it closes the socket, and returns 0.
+// For CURLOPT_XFERINFOFUNCTION: called now and then, and last at the end, before libcurl lets go of the connection. It
+// returns 0.
+static inline ccurl_code ccurl_set_progress_function(void *easy, ccurl_progress_function value) {
+    return ccurl.easy_setopt(easy, CCURLOPT_XFERINFOFUNCTION, value);
+}
+
 static inline ccurl_code ccurl_set_close_function(void *easy, ccurl_close_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_CLOSESOCKETFUNCTION, value);
 }
@@ -320,6 +331,9 @@ static inline ccurl_code ccurl_set_close_function(void *easy, ccurl_close_functi
 // Whether the TLS library holds input of the handle's connection that was not read from it. False without a connection,
 // which most callbacks have, and with libraries other than OpenSSL and its relatives.
 bool ccurl_tls_has_pending(void *easy);
+
+// Whether the peer has not ended TLS on the handle's connection. The same limits hold.
+bool ccurl_tls_is_open(void *easy);
 
 static inline ccurl_code ccurl_get_offset(void *easy, ccurl_info info, int64_t *value) {
     return ccurl.easy_getinfo(easy, info, value);

@@ -96,6 +96,14 @@ struct CurlTLSConnectionTests {
                 if number == 1: connection.sendall(evil)
                 connection.setsockopt(socket.IPPROTO_TCP, 3, 0)
 
+        # A body that ends with the connection, unless it has a length; without close_notify, unless that is said.
+        def without_length(connection):
+            head = b''
+            while not head.endswith(b'\r\n\r\n'): head += read(connection, 1)
+            length = b'Content-Length: 4\r\n' if mode == 'end-with-length' else b''
+            connection.sendall(b'HTTP/1.1 200 OK\r\n%sConnection: close\r\n\r\nbody' % length)
+            if mode == 'end-with-notice': connection.unwrap()
+
         def frame(kind, flags, stream, payload):
             return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
 
@@ -132,7 +140,8 @@ struct CurlTLSConnectionTests {
         def serve(connection, number):
             try:
                 connection = context.wrap_socket(connection, server_side=True)
-                (http2 if mode.startswith('h2') else http1)(connection, number)
+                if mode.startswith('end'): without_length(connection)
+                else: (http2 if mode.startswith('h2') else http1)(connection, number)
             except (EOFError, OSError): pass
             finally: connection.close()
 
@@ -142,6 +151,16 @@ struct CurlTLSConnectionTests {
             number += 1
             threading.Thread(target=serve, args=(connection, number), daemon=True).start()
         """#
+
+    @Test(
+        "RSP-10: a body without length is whole only if the server ends TLS before the connection",
+        arguments: ["end": NetworkError.Code?.some(.connectionLost), "end-with-notice": nil, "end-with-length": nil]
+    )
+    func truncation(mode: String, code: NetworkError.Code?) async throws {
+        let outcome = await (try Server(mode)).outcome()
+        expect(outcome.code == code && outcome.text == "body", "\(outcome)")
+        expect(outcome.end?.error?.phase, equals: code == nil ? nil : .body)
+    }
 
     @Test("BEY-17: an unsolicited answer is not taken for the next one, even if the TLS library has read it")
     func unaskedAnswer() async throws {

@@ -15,6 +15,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
     case ipv6Literals = "hosts that are IPv6 addresses"
     case preciseCodes = "tell a malformed head or coding from a lost connection"
     case cutCoding = "notice that gzip data is cut short in a complete answer"
+    case cutTLS = "notice that TLS is cut short in a body without length"
     case unknownCoding = "pass on a body with an unknown content coding"
     case framing = "refuse lengths that differ or are not numbers"
     case bareReturns = "refuse a carriage return within a header line"
@@ -102,6 +103,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
         case .ipv6Literals: "Foundation refuses them"
         case .preciseCodes: "Foundation has one error for both"
         case .cutCoding: "libcurl removes the coding and does not tell"
+        case .cutTLS: "libcurl takes it for the end of the body"
         case .unknownCoding: "libcurl refuses it"
         case .framing: "libcurl before 8.18 takes one of them"
         case .bareReturns: "libcurl before 8.18 accepts it"
@@ -119,7 +121,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
         switch self {
         case .fieldOrder: "Foundation keeps a dictionary"
         case .trailers, .connectDeadline: "Foundation does not tell"
-        case .phases: "Foundation does not tell"
+        case .phases, .cutTLS: "Foundation does not tell"
         case .streamedUploads: "a session asks for its stream on the queue of all its tasks"
         case .clientCertificates: "they have to be in the keychain; it is refused at the start"
         default: nil

@@ -54,6 +54,18 @@ extension CurlExchange {
         handle?.report(to: Unmanaged.passUnretained(self).toOpaque())
     }
 
+    /// Has libcurl tell this exchange whether TLS is open, last when libcurl takes the message for whole.
+    func watchTLS() {
+        guard let handle else { return }
+        handle.needsReset = true
+        _ = ccurl_set_progress_function(handle.easy) { context, _, _, _, _ in
+            CurlExchange.at(context)?.checkTLS()
+            return 0
+        }
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_XFERINFODATA, Unmanaged.passUnretained(self).toOpaque())
+        _ = ccurl_set_long(handle.easy, CCURLOPT_NOPROGRESS, 0)
+    }
+
     private static func connections(at context: UnsafeMutableRawPointer?) -> CurlConnections? {
         context.map { Unmanaged<CurlConnections>.fromOpaque($0).takeUnretainedValue() }
     }

@@ -46,6 +46,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     private(set) var isHTTP2: Bool?
     /// The most streams that the server of that answer takes at a time; nil if it has not said.
     private(set) var streamLimit: Int?
+    /// Whether the body ends with the connection and the server has not ended TLS.
+    private var isTLSOpen = false
     /// The number of its stream, before libcurl 8.3.
     private var stream: Int?
 
@@ -254,6 +256,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             let codings = head.headers.values(for: "Transfer-Encoding")
             let isChunked = codings.contains { $0.lowercased().contains("chunked") }
             if isHTTP2 == false, isChunked { requestReports() }
+            if isHTTP2 == false, !isChunked, target.isHTTPS, Self.missesTruncation, hasNoLength(head) { watchTLS() }
             // Without a decoder, a body with a content coding is passed on as is and has no limit.
             if decoder != nil || !codings.isEmpty && head.hasTransferCoding {
                 decodedBodyLimit = worker?.configuration.maximumDecodedBodyCount.map(DecodedBodyLimit.init)
@@ -266,6 +269,21 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             failure = error
             return false
         }
+    }
+
+    /// Whether libcurl takes a connection with TLS that is cut for one that the server has ended. From 8.14.1 on it is
+    /// an error of OpenSSL 3.
+    private static let missesTruncation = CurlLibrary.version < 0x08_0E_01
+
+    private func hasNoLength(_ head: TransportHead) -> Bool {
+        guard let method = request?.method, head.statusCode != 101, head.headers["Content-Length"] == nil else {
+            return false
+        }
+        return head.bodyLength(answering: method) == nil
+    }
+
+    func checkTLS() {
+        isTLSOpen = handle.map { ccurl_tls_is_open($0.easy) } ?? false
     }
 
     /// Notes what the server says of this exchange before it answers.
@@ -404,6 +422,10 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         if error == nil && !head.isComplete {
             // libcurl takes a connection that is closed within the head for the end of an answer without body.
             error = NetworkError(code: .connectionLost, message: "closed within the head of the answer")
+        }
+        if error == nil && !isAnswered && isTLSOpen {
+            // RFC 9112, section 9.8: anybody on the way can cut a connection; only the server can end TLS.
+            error = NetworkError(code: .connectionLost, message: "the connection was cut, and the body has no length")
         }
         if error == nil && !isAnswered { error = decoder?.problem }
         if let code = error?.code, error?.phase == nil {

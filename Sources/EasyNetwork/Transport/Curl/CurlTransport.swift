@@ -20,6 +20,9 @@ import Foundation
 /// attempt; after that the exchange ends with ``NetworkError/Code/connectionLost``, and
 /// ``NetworkError/mayHaveReachedServer`` is false. Everything else is up to ``RetryPolicy``.
 ///
+/// A body without a length ends with its connection. Over TLS the server has to say so: if the connection is cut, the
+/// exchange ends with ``NetworkError/Code/connectionLost``.
+///
 /// Content codings are removed by the libraries that libcurl itself uses: zlib, brotli and libzstd. `Accept-Encoding`
 /// names those that are installed, unless the request sets it. A body in an unknown coding, or in several, is passed on
 /// as is.
