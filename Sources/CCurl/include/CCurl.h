@@ -317,13 +317,13 @@ static inline ccurl_code ccurl_set_opened_function(void *easy, ccurl_opened_func
     return ccurl.easy_setopt(easy, CCURLOPT_SOCKOPTFUNCTION, value);
 }
 
-// For CURLOPT_CLOSESOCKETFUNCTION: it closes the socket, and returns 0.
 // For CURLOPT_XFERINFOFUNCTION: called now and then, and last at the end, before libcurl lets go of the connection. It
 // returns 0.
 static inline ccurl_code ccurl_set_progress_function(void *easy, ccurl_progress_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_XFERINFOFUNCTION, value);
 }
 
+// For CURLOPT_CLOSESOCKETFUNCTION: it closes the socket, and returns 0.
 static inline ccurl_code ccurl_set_close_function(void *easy, ccurl_close_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_CLOSESOCKETFUNCTION, value);
 }
