@@ -1,0 +1,54 @@
+import EasyNetwork
+import Foundation
+
+/// Sends requests to a server that counts them; see `.ci/servers`.
+///
+///     Load URL COUNT AT-ONCE [AUTHORITY]
+///
+/// Every second request is a POST with a body. Request 7 of 100 goes to the path `7`. Prints a line for each request:
+/// method, path, status code or error code, whether the server may have seen it, and how many attempts it took.
+@main
+struct Load {
+    static func main() async {
+        let arguments = CommandLine.arguments
+        guard arguments.count >= 4, let url = URL(string: arguments[1]), let count = Int(arguments[2]),
+            let limit = Int(arguments[3])
+        else {
+            print("usage: Load URL COUNT AT-ONCE [AUTHORITY]")
+            exit(EXIT_FAILURE)
+        }
+        var configuration = TransportConfiguration()
+        if arguments.count > 4 { configuration.tls.trust = .certificateFile(URL(fileURLWithPath: arguments[4])) }
+        let host = HostConfiguration(
+            baseURL: url,
+            deadlines: TransportDeadlines(total: 60),
+            transport: configuration.makeTransport()
+        )
+        let service = EasyNetworkService(host)
+        let queue = NetworkQueue(name: "load", maxConcurrentOperationCount: limit)
+        let operations = (0..<count).map { RequestOperation(Numbered(number: $0), service: service) }
+        queue.addOperations(operations)
+        var lines = ""
+        for (number, operation) in operations.enumerated() {
+            let head = "\(number.isMultiple(of: 2) ? "GET" : "POST") \(number)"
+            do {
+                let response = try await operation.value
+                lines += "\(head) \(response.statusCode) seen \(response.history.count)\n"
+            } catch {
+                let fate = error.mayHaveReachedServer ? "perhaps" : "unseen"
+                lines += "\(head) \(error.code) \(fate) \(error.history.count) \(error.message ?? "")\n"
+            }
+        }
+        FileHandle.standardOutput.write(Data(lines.utf8))
+    }
+}
+
+private struct Numbered: APIRequest {
+    typealias Item = NetworkResponse
+    let number: Int
+    var api: String { "\(number)" }
+    var method: NetworkService.Method { number.isMultiple(of: 2) ? .get : .post }
+    // Attempts of the policy would hide what the transport loses.
+    var options: RequestOptions { RequestOptions(retry: .never) }
+    var body: RequestBody? { number.isMultiple(of: 2) ? nil : .data(Data("request \(number)".utf8)) }
+}
