@@ -99,6 +99,8 @@ let package = Package(
             dependencies: ["EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox"],
             path: "Tests/Writer"
         ),
+        // Sends load to the servers of .ci/servers.
+        .executableTarget(name: "Load", dependencies: ["EasyNetwork"], path: "Tests/Load"),
         // Sets how many descriptors the tests have, and how many of them run at once, when it is loaded.
         .target(name: "TestProcess", path: "Tests/TestProcess"),
         // The programs that tests and Benchmark start, nginx among them.

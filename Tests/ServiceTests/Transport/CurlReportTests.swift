@@ -18,6 +18,7 @@ struct CurlReportTests {
             ("[HTTP/2] [0] MAX_CONCURRENT_STREAMS: 128\n", .streamLimit(128)),
             ("Using Stream ID: 21 (easy handle 0x55d0)\n", .stream(21)),
             ("recveived GOAWAY, error=0, last_stream=19\n", .lastStream(19)),
+            ("recveived GOAWAY, error=-902, last_stream=69\n", .lastStream(69)),
             ("received GOAWAY, error=2, last_stream=2147483647\n", .lastStream(2_147_483_647)),
         ]
     )

@@ -25,9 +25,10 @@ enum CurlReport: Equatable {
             }
         } else if rest.skip("Using Stream ID: "), let stream = rest.number() {
             self = .stream(stream)
-        } else if rest.skip("received GOAWAY, error=") || rest.skip("recveived GOAWAY, error="),
-            rest.number() != nil, rest.skip(", last_stream="), let last = rest.number()
-        {
+        } else if rest.skip("received GOAWAY, error=") || rest.skip("recveived GOAWAY, error=") {
+            // libcurl takes the error for a signed number.
+            _ = rest.skip("-")
+            guard rest.number() != nil, rest.skip(", last_stream="), let last = rest.number() else { return nil }
             self = .lastStream(last)
         } else {
             return nil
