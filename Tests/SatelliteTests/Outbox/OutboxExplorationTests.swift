@@ -34,6 +34,8 @@ struct OutboxExplorationTests {
         var orders: [Order]
         /// Entries that are there at first.
         var first: [Int] = []
+        /// Dead letters that are there at first.
+        var dead: [Int] = []
         /// By entry; one lane for all that are not here.
         var lanes: [Int: String] = [:]
         var after: [Int: Int] = [:]
@@ -201,8 +203,8 @@ struct OutboxExplorationTests {
         ),
         Scenario(
             testDescription: "a removal of a dead letter with a dependent while the other process retries it",
-            orders: [.start(0), .retry(1, 1), .remove(0, 1)],
-            first: [1, 2],
+            orders: [.retry(1, 1), .remove(0, 1), .start(0)],
+            dead: [1, 2],
             lanes: [1: "a", 2: "b"],
             after: [2: 1],
             budget: Budget(refusals: 1),
@@ -211,10 +213,10 @@ struct OutboxExplorationTests {
         Scenario(
             testDescription: "a retry of a dead letter with a dependent while the other process removes it",
             orders: [.start(0), .remove(1, 1), .retry(0, 1)],
-            first: [1, 2],
+            dead: [1, 2],
             lanes: [1: "a", 2: "b"],
             after: [2: 1],
-            budget: Budget(refusals: 1),
+            budget: Budget(crashes: 1, refusals: 1),
             overlaps: true
         ),
         Scenario(
@@ -280,6 +282,7 @@ struct OutboxExplorationTests {
             budget: scenario.budget
         )
         world.entries = Set(scenario.first)
+        (world.dead, world.reasons) = (Set(scenario.dead), Set(scenario.dead))
         var walk = Walk(scenario: scenario)
         walk.worlds[world] = 0
         walk.origins.append([])
