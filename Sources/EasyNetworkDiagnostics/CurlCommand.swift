@@ -104,7 +104,9 @@ private struct CurlCommand {
         for field in headers where !field.isFraming {
             // curl drops a field of blanks only.
             let isBlank = field.value.allSatisfy { $0 == " " || $0 == "\t" }
-            words += ["-H", Self.quoted(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")]
+            let line = isBlank ? "\(field.name);" : "\(field.name): \(field.raw)"
+            let bytes = Self.quoted(line.fieldBytes.map(Self.escaped).joined())
+            words += ["-H", line.hasKeptBytes ? "\"$(printf -- \(bytes))\"" : Self.quoted(line)]
         }
         // The fields that curl would add.
         if headers["User-Agent"] == nil { words += ["-H", "'User-Agent:'"] }

@@ -90,8 +90,8 @@ extension CacheDeposit {
             guard let entry = try? found.get() else { return }
             let stored = StoredResponse(entry.header)
             guard stored.nominated.match(request) else { return }
-            let length = response.headers["Content-Length"]
-            guard length == nil || length == stored.headers["Content-Length"],
+            let length = response.headers.contentLength
+            guard length == nil || length == stored.headers.contentLength,
                 let fresh = stored.freshened(
                     by: response.headers,
                     request: request,
@@ -132,7 +132,7 @@ final class StoredCandidate: Sendable {
 
     func conditioned(_ message: TransportRequest) -> TransportRequest {
         var message = message
-        for field in conditions { message.headers[field.name] = field.value }
+        for field in conditions { message.headers[field.name] = field.raw }
         return message
     }
 

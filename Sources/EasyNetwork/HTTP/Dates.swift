@@ -146,11 +146,11 @@ extension Date {
 }
 
 extension HTTPHeaders {
-    /// The date of a field that is present once.
+    /// The date of a field; nil if there is none, or if two fields differ.
     ///
     /// - Parameter now: decides the century of the obsolete form with two digits for the year.
     func httpDate(_ name: String, now: Date) -> Date? {
-        self[name].flatMap { Date(httpText: $0.trimmed, now: now) }
+        single(name, .unanimous) { Date(httpText: $0.trimmed, now: now) }
     }
 }
 

@@ -15,6 +15,44 @@ package enum HTTPSyntax {
     }
 }
 
+// A field value is bytes, nearly always ASCII or UTF-8. In any other value, each byte beyond ASCII is kept as a private
+// character, from U+10FE80 to U+10FEFF. So the value, and every part of it, goes back to the server as it came.
+extension String {
+    private static let keptBytes: ClosedRange<UInt32> = 0x10FE80...0x10FEFF
+
+    /// Reads a field value, and keeps its bytes.
+    package init(fieldBytes bytes: some Collection<UInt8>) {
+        self.init(decoding: bytes, as: UTF8.self)
+        // Invalid bytes have been replaced.
+        guard !utf8.elementsEqual(bytes) || hasKeptBytes else { return }
+        let kept = bytes.flatMap { $0 < 0x80 ? [$0] : [0xF4, 0x8F, 0xB8 | $0 >> 6, 0x80 | $0 & 0x3F] }
+        self.init(decoding: kept, as: UTF8.self)
+    }
+
+    /// The bytes of a field value, as they are sent.
+    package var fieldBytes: [UInt8] {
+        guard hasKeptBytes else { return Array(utf8) }
+        return unicodeScalars.flatMap { scalar in
+            let isKept = Self.keptBytes.contains(scalar.value)
+            return isKept ? [UInt8(truncatingIfNeeded: scalar.value)] : Array(String(scalar).utf8)
+        }
+    }
+
+    /// A field value for a reader: bytes that are not UTF-8 are ISO 8859-1, as fields once were.
+    package var fieldText: String {
+        guard hasKeptBytes else { return self }
+        let bytes = fieldBytes
+        let text = String(decoding: bytes, as: UTF8.self)
+        return text.utf8.elementsEqual(bytes)
+            ? text : String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+
+    package var hasKeptBytes: Bool {
+        // A character has to begin so; nearly all texts have no such byte.
+        utf8Bytes { $0.hasByte { $0 == 0xF4 ? 1 : 0 } } && unicodeScalars.contains { Self.keptBytes.contains($0.value) }
+    }
+}
+
 /// A reader of header field values: tokens, quoted strings and lists (RFC 9110, sections 5.6.1 to 5.6.4).
 ///
 /// A parser may set the position back to read a part twice. The cost of reading a hostile value stays proportional to
@@ -91,6 +129,26 @@ struct HTTPFieldReader {
         }
     }
 
+    /// The text up to a separator, without the blanks around it.
+    mutating func text(upTo separator: UInt8) -> String {
+        let text = bytes[position...].prefix { $0 != separator }
+        position = text.endIndex
+        return String(decoding: text, as: UTF8.self).trimmed
+    }
+
+    /// The elements of a list.
+    mutating func elements() -> [String] {
+        var elements: [String] = []
+        skipListSeparators()
+        while !isAtEnd {
+            let start = position
+            skip(to: UInt8(ascii: ","))
+            elements.append(String(decoding: bytes[start..<position], as: UTF8.self).trimmed)
+            skipListSeparators()
+        }
+        return elements
+    }
+
     /// Whether the element of the list ends here, blanks aside.
     func isAtSeparator(_ separator: UInt8 = UInt8(ascii: ",")) -> Bool {
         let rest = bytes[position...].first { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
@@ -117,8 +175,8 @@ struct EntityTag: Hashable, Sendable {
 
     /// - Returns: nil if there is no valid `ETag`.
     init?(_ headers: HTTPHeaders) {
-        guard let field = headers["ETag"] else { return nil }
-        self.init(field)
+        guard let tag = headers.single("ETag", .unanimous, EntityTag.init) else { return nil }
+        self = tag
     }
 
     var text: String { isWeak ? "W/" + opaqueTag : opaqueTag }
@@ -138,6 +196,17 @@ package struct MediaType: Equatable {
 
     /// - Parameter field: the value of the header field. The result is nil if it does not begin with a type.
     package init?(_ field: String) {
+        // Repeated fields, joined by a proxy, a transport or ``HTTPHeaders``: the last valid one counts.
+        guard !field.utf8.contains(UInt8(ascii: ",")) else {
+            var reader = HTTPFieldReader(field)
+            guard let last = reader.elements().reversed().lazy.compactMap(Self.init(element:)).first else { return nil }
+            self = last
+            return
+        }
+        self.init(element: field)
+    }
+
+    private init?(element field: String) {
         let bytes = field.utf8
         let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
         let text = field[..<end]
@@ -146,7 +215,13 @@ package struct MediaType: Equatable {
         let essence = isPlain ? String(text) : text.trimmed.lowercased()
         guard essence.utf8.contains(UInt8(ascii: "/")) else { return nil }
         self.essence = essence
-        charset = end == bytes.endIndex ? nil : field[end...].split(separator: ";").lazy.compactMap(Self.charset).first
+        charset = end == bytes.endIndex ? nil : Self.charset(in: field[end...])
+    }
+
+    /// - Returns: nil if there is no valid `Content-Type`.
+    init?(_ headers: HTTPHeaders) {
+        guard let type = headers.single("Content-Type", .last, MediaType.init(_:)) else { return nil }
+        self = type
     }
 
     package var isJSON: Bool {
@@ -164,19 +239,31 @@ package struct MediaType: Equatable {
         return pattern.hasSuffix("/*") && essence.hasPrefix(pattern.dropLast())
     }
 
-    private static func charset(in parameter: Substring) -> String? {
-        let pair = parameter.split(separator: "=", maxSplits: 1)
-        guard pair.count == 2, pair[0].trimmed.isEqualIgnoringASCIICase(to: "charset") else { return nil }
-        let value = pair[1].trimmed.filter { $0 != "\"" }
-        return value.isEmpty ? nil : value
+    /// - Parameter parameters: each with the semicolon before it. The first valid charset counts.
+    private static func charset(in parameters: Substring) -> String? {
+        var reader = HTTPFieldReader(String(parameters))
+        while reader.take(UInt8(ascii: ";")) {
+            reader.skipBlanks()
+            let name = reader.token()
+            reader.skipBlanks()
+            if name?.isEqualIgnoringASCIICase(to: "charset") == true, reader.take(UInt8(ascii: "=")) {
+                reader.skipBlanks()
+                let value =
+                    reader.next == UInt8(ascii: "\"") ? reader.quotedString() : reader.text(upTo: UInt8(ascii: ";"))
+                if let value = value?.trimmed, !value.isEmpty, reader.isAtSeparator(UInt8(ascii: ";")) { return value }
+            }
+            reader.skip(to: UInt8(ascii: ";"))
+        }
+        return nil
     }
 }
 
 extension StringProtocol {
-    /// The text without white space at both ends.
+    /// The text without the white space of ASCII at both ends. Other white space, such as U+00A0, may be meant.
     package var trimmed: String {
-        guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
-        else { return "" }
-        return String(self[first...last])
+        let isWhite = { (byte: UInt8) in byte == 0x20 || (0x09...0x0D).contains(byte) }
+        var bytes = Array(utf8)[...].drop(while: isWhite)
+        while let last = bytes.last, isWhite(last) { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -17,23 +17,29 @@ public struct HTTPHeaders: Hashable, Sendable {
     public struct Field: Hashable, Sendable {
         /// The name, as it is sent. Comparisons ignore its case.
         public var name: String
-        /// The value.
-        public var value: String
+        /// The value. If its bytes are not UTF-8, it is read as ISO 8859-1, but the field keeps them: a copy of the
+        /// field is sent with the same bytes.
+        public var value: String {
+            get { raw.fieldText }
+            set { raw = newValue }
+        }
+        /// The value with its bytes; see ``Swift/String/init(fieldBytes:)``.
+        package var raw: String
 
         /// Creates a field. A transport checks its syntax before it sends it.
         public init(name: String, value: String) {
             self.name = name
-            self.value = value
+            raw = value
         }
 
         /// Compares values exactly and names without case.
         public static func == (left: Field, right: Field) -> Bool {
-            left.value == right.value && left.name.isEqualIgnoringASCIICase(to: right.name)
+            left.raw == right.raw && left.name.isEqualIgnoringASCIICase(to: right.name)
         }
 
         public func hash(into hasher: inout Hasher) {
             hasher.combine(name.lowercased())
-            hasher.combine(value)
+            hasher.combine(raw)
         }
     }
 
@@ -86,13 +92,39 @@ public struct HTTPHeaders: Hashable, Sendable {
 
     /// The values of every field of that name, in order.
     public func values(for name: String) -> [String] {
+        rawValues(for: name).map(\.fieldText)
+    }
+
+    /// The values with their bytes, for what goes back to the server.
+    package func rawValues(for name: String) -> [String] {
         var values: [String] = []
         var next = index(of: name)
         while let index = next {
-            values.append(fields[index].value)
+            values.append(fields[index].raw)
             next = self.index(of: name, from: index + 1)
         }
         return values
+    }
+
+    /// Which value of a repeated field counts.
+    enum Choice { case first, last, unanimous }
+
+    /// The value of a field that a message has once (RFC 9110, section 5.5), read from its bytes. Some servers and
+    /// proxies add another one.
+    ///
+    /// - Parameter choice: the first or the last valid value; or any, if all are valid and equal.
+    func single<Value: Equatable>(_ name: String, _ choice: Choice, _ read: (String) -> Value?) -> Value? {
+        guard let first = index(of: name) else { return nil }
+        // Most fields occur once.
+        guard index(of: name, from: first + 1) != nil else { return read(fields[first].raw) }
+        let values = rawValues(for: name)
+        switch choice {
+        case .first: return values.lazy.compactMap(read).first
+        case .last: return values.reversed().lazy.compactMap(read).first
+        case .unanimous:
+            let value = read(values[0])
+            return values.allSatisfy { read($0) == value } ? value : nil
+        }
     }
 
     /// Appends a field, and keeps existing ones of the same name.

@@ -39,8 +39,10 @@ enum PercentEncoding {
     /// A reference (RFC 3986, section 4.1) in which every byte that its place does not allow is encoded.
     ///
     /// Brackets are allowed in a host only, and `#` once. For another one `URL` would encode every `%` once more.
-    static func mendReference(_ text: some StringProtocol) -> String {
-        let bytes = Array(mend(text, .reference).utf8)
+    ///
+    /// - Parameter text: with the bytes of a field value, which are encoded as they came.
+    static func mendReference(_ text: String) -> String {
+        let bytes = encode(text.fieldBytes, .reference, keepsEscapes: true)
         let isEnd: (UInt8) -> Bool = { "/?#".utf8.contains($0) }
         // The authority is behind two slashes, which are at the beginning or behind the scheme.
         let first = bytes.firstIndex(where: isEnd) ?? bytes.endIndex
@@ -90,8 +92,11 @@ enum PercentEncoding {
         if text.utf8.withContiguousStorageIfAvailable({ $0.allSatisfy(allowed.contains) }) == true {
             return String(text)
         }
+        return String(decoding: encode(Array(text.utf8), allowed, keepsEscapes: keepsEscapes), as: UTF8.self)
+    }
+
+    private static func encode(_ source: [UInt8], _ allowed: Allowed, keepsEscapes: Bool) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
-        let source = Array(text.utf8)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(source.count)
         for (index, byte) in source.enumerated() {
@@ -102,7 +107,7 @@ enum PercentEncoding {
                 bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return bytes
     }
 }
 

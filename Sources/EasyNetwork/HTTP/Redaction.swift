@@ -43,7 +43,7 @@ public struct Redaction: Hashable, Sendable {
     }
 
     package func redacted(_ field: HTTPHeaders.Field) -> HTTPHeaders.Field {
-        let value = isSecret(field.name) ? Self.credentials(field.value) : redacted(field.value)
+        let value = isSecret(field.name) ? Self.credentials(field.raw) : redacted(field.raw)
         return HTTPHeaders.Field(name: field.name, value: value)
     }
 

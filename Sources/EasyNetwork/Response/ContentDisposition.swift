@@ -8,9 +8,15 @@ struct ContentDisposition: Equatable {
     /// The parameter `filename*`, else `filename`; nil if neither is valid and not empty. The first of several counts.
     let fileName: String?
 
+    /// - Returns: nil if there is no valid `Content-Disposition`.
+    init?(_ headers: HTTPHeaders) {
+        guard let first = headers.single("Content-Disposition", .first, ContentDisposition.init(_:)) else { return nil }
+        self = first
+    }
+
     /// - Parameter fieldValue: the value of one header field. The result is nil if it does not begin with a type.
     init?(_ fieldValue: String) {
-        var reader = HTTPFieldReader(Self.restored(fieldValue).trimmed)
+        var reader = HTTPFieldReader(Self.restored(fieldValue.fieldText).trimmed)
         self.init(&reader)
     }
 
@@ -39,7 +45,8 @@ struct ContentDisposition: Equatable {
         reader.skipBlanks()
         guard reader.take(UInt8(ascii: "=")) else { return nil }
         reader.skipBlanks()
-        guard reader.next == UInt8(ascii: "\"") else { return (name, reader.bareText(), false) }
+        // Many servers leave out quotes that the grammar requires.
+        guard reader.next == UInt8(ascii: "\"") else { return (name, reader.text(upTo: UInt8(ascii: ";")), false) }
         guard let text = reader.quotedString() else {
             reader.position += 1
             return nil
@@ -73,12 +80,5 @@ extension HTTPFieldReader {
     fileprivate mutating func skipParameterEnd() -> Bool {
         skipBlanks()
         return take(UInt8(ascii: ";"))
-    }
-
-    /// The text up to the next semicolon: many servers leave out quotes that the grammar requires.
-    fileprivate mutating func bareText() -> String {
-        let text = bytes[position...].prefix { $0 != UInt8(ascii: ";") }
-        position = text.endIndex
-        return String(decoding: text, as: UTF8.self).trimmed
     }
 }

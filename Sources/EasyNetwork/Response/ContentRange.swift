@@ -27,6 +27,12 @@ struct ContentRange: Equatable {
         }
     }
 
+    /// - Returns: nil if there is no valid `Content-Range`, or if two differ.
+    init?(_ headers: HTTPHeaders) {
+        guard let contents = headers.single("Content-Range", .unanimous, ContentRange.init(_:)) else { return nil }
+        self = contents
+    }
+
     /// The whole of a body.
     init(bodyCount: Int) {
         (range, total) = (0..<Int64(bodyCount), Int64(bodyCount))
@@ -97,9 +103,9 @@ enum RangeValidator: Codable, Hashable, Sendable {
             // A change in the second of the answer may not have been the last one in it (section 8.8.2.2).
             guard let modified = headers.httpDate("Last-Modified", now: now),
                 let date = headers.httpDate("Date", now: now), date.timeIntervalSince(modified) >= 1,
-                let text = headers["Last-Modified"]
+                let text = headers.single("Last-Modified", .unanimous, \.trimmed)
             else { return nil }
-            self = .date(text.trimmed)
+            self = .date(text)
         }
     }
 

@@ -153,7 +153,7 @@ extension TransportHead {
 
     /// Whether the body has a content coding.
     var hasContentCoding: Bool {
-        headers["Content-Encoding"].map { !$0.isEqualIgnoringASCIICase(to: "identity") } ?? false
+        !headers.contentCodings.isEmpty
     }
 
     /// The length of the body that follows, as it is handed on; nil when it is not known.
@@ -171,9 +171,14 @@ extension TransportHead {
 }
 
 extension HTTPHeaders {
-    /// `Content-Length` as a number; nil when there is none.
-    var contentLength: Int64? {
-        self["Content-Length"].flatMap { $0.trimmed.utf8.allSatisfy(\.isDigit) ? Int64($0.trimmed) : nil }
+    /// `Content-Length` as a number; nil without one, and if two differ.
+    package var contentLength: Int64? {
+        single("Content-Length", .unanimous) { $0.trimmed.utf8.allSatisfy(\.isDigit) ? Int64($0.trimmed) : nil }
+    }
+
+    /// The names of the content codings in lower case, in the order in which they were applied.
+    var contentCodings: [String] {
+        listMembers("Content-Encoding").map { $0.lowercased() }.filter { $0 != "identity" }
     }
 }
 

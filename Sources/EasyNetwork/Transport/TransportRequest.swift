@@ -159,7 +159,7 @@ extension HTTPHeaders {
                 )
             }
             // The value is left out: it may be a secret.
-            guard HTTPSyntax.isFieldValue(field.value.utf8) else {
+            guard HTTPSyntax.isFieldValue(field.raw.utf8) else {
                 let name = field.name.prefix(80)
                 throw TransportRequest.invalid(
                     "the value of the header \(name) has a line break or control character in it"

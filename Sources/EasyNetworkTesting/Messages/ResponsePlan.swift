@@ -150,7 +150,7 @@ struct ResponsePlan {
                 guard HTTPSyntax.isToken(field.name.utf8) else {
                     return "\(field.name.debugDescription) is not a field name"
                 }
-                guard HTTPSyntax.isFieldValue(field.value.utf8) else {
+                guard HTTPSyntax.isFieldValue(field.raw.utf8) else {
                     return "the value of \(field.name) has a control character in it"
                 }
             }
@@ -239,7 +239,7 @@ extension ResponsePlan {
         switch malformation {
         case .lineFeedsOnly: return Data(text.utf8.filter { $0 != 0x0D })
         case .latin1Headers: return Data(text.unicodeScalars.map { UInt8(exactly: $0.value) ?? UInt8(ascii: "?") })
-        default: return Data(text.utf8)
+        default: return Data(text.fieldBytes)
         }
     }
 
@@ -256,7 +256,7 @@ extension ResponsePlan {
     }
 
     private static func lines(_ fields: HTTPHeaders) -> String {
-        fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+        fields.map { "\($0.name): \($0.raw)\r\n" }.joined()
     }
 
     /// The reason phrases of RFC 9110, section 15, for readers of a trace.

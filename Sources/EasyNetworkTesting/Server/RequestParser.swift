@@ -246,7 +246,7 @@ extension RequestParser {
         var value = line[(colon + 1)...].drop(while: isBlank)
         while let last = value.last, isBlank(last) { value.removeLast() }
         guard HTTPSyntax.isFieldValue(value) else { throw Failure(reason: "a header has a control character in it") }
-        return HTTPHeaders.Field(name: text(line[..<colon]), value: text(value))
+        return HTTPHeaders.Field(name: text(line[..<colon]), value: String(fieldBytes: value))
     }
 
     /// Finds the framing of the body (RFC 9112, section 6).
@@ -291,9 +291,9 @@ extension RequestParser {
         byte >= 0x30 && byte <= 0x39 ? Int(byte) - 0x30 : nil
     }
 
-    /// The text in UTF-8, otherwise in Latin-1, in which every byte is valid.
+    /// The text of a token or a target, which is ASCII.
     private static func text(_ bytes: ArraySlice<UInt8>) -> String {
-        String(bytes: bytes, encoding: .utf8) ?? String(bytes.map { Character(Unicode.Scalar($0)) })
+        String(decoding: bytes, as: UTF8.self)
     }
 }
 

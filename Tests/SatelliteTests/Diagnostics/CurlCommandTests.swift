@@ -26,6 +26,8 @@ struct CurlCommandTests {
                 + #"--data-raw 'a '\''b'\''"# + "\n" + #"@c' -X 'PUT' -H 'X-Name: it'\''s' -H 'X-Empty;' "#
                 + "-H 'User-Agent:' -H 'Content-Type:' -H 'Expect:'"
         )
+        let tagged = TransportRequest(url: url, headers: ["If-None-Match": String(fieldBytes: [0x22, 0xE9, 0x22])])
+        expect(tagged.curlCommand().contains(#" -H "$(printf -- 'If-None-Match: "\351"')" "#))
         message.body = .file(URL(fileURLWithPath: "/tmp/a b"))
         expect(message.curlCommand().contains("--data-binary '@/tmp/a b' "))
         message.body = .data(Data([0, 37, 92, 39, 255, 65]))

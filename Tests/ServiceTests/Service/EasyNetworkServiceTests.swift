@@ -182,4 +182,55 @@ struct EasyNetworkServiceTests {
         }
         expect(server.requests.isEmpty)
     }
+
+    #if os(Linux)
+    @Test("RSP-10: the bytes of Location, cookies, tags and challenges come back to the server unchanged")
+    func fieldBytes() async throws {
+        let bytes: [UInt8] = [0x63, 0xE9, 0x80, 0xFF]
+        let text = String(fieldBytes: bytes)
+        server.route("GET", "*") { request in
+            if request.path == "/start" {
+                return .status(302, headers: ["Location": "/\(text)?\(text)", "Set-Cookie": "a=\(text)"])
+            }
+            guard request.headers["Authorization"] != nil else {
+                let challenge = "Digest realm=\"\(text)\", nonce=\"\(text)\", opaque=\"\(text)\""
+                return .status(401, headers: ["WWW-Authenticate": challenge])
+            }
+            let headers: HTTPHeaders = ["ETag": "\"\(text)\"", "Cache-Control": "no-cache", "X-Name": text]
+            return request.headers["If-None-Match"] == nil
+                ? .text("ok", headers: headers) : .status(304, headers: headers)
+        }
+        let folder = TestFolder()
+        // On disk, so that the bytes also pass through a file.
+        let cache = try NetworkCache(directory: folder.url, memoryBytes: 0)
+        let authentication = try RequestAuthentication.password(user: "ada", password: "secret")
+        let service = EasyNetworkService(
+            server.host { host in
+                host.cookies = CookieJar()
+                host.authentication = authentication
+                host.cachePolicy = .http
+                host.cache = cache
+                host.cachePartition = "ada"
+            }
+        )
+        for api in ["start", "c%E9%80%FF?c%E9%80%FF"] {
+            let response = try await service.send(Get(api: api))
+            expect(response.headers["X-Name"], equals: "c\u{E9}\u{80}\u{FF}")
+        }
+        let last = try #require(server.requests.last)
+        expect(server.requests.dropFirst().allSatisfy { $0.target == "/c%E9%80%FF?c%E9%80%FF" })
+        func sent(_ name: String) -> [UInt8] { last.headers.rawValues(for: name).first?.fieldBytes ?? [] }
+        expect(sent("Cookie"), equals: Array("a=".utf8) + bytes)
+        expect(sent("If-None-Match"), equals: [0x22] + bytes + [0x22])
+        func digest(_ parts: [[UInt8]]) -> [UInt8] {
+            Array(MD5.digest(of: Data(parts.joined(separator: [0x3A]))).hexadecimal.utf8)
+        }
+        let key = digest([Array("ada".utf8), bytes, Array("secret".utf8)])
+        let proof = digest([key, bytes, digest([Array("GET".utf8), Array(last.target.utf8)])])
+        let authorization = Data(sent("Authorization"))
+        for (name, value) in [("realm", bytes), ("nonce", bytes), ("opaque", bytes), ("response", proof)] {
+            expect(authorization.range(of: Data("\(name)=\"".utf8) + value + [0x22]) != nil, "\(name)")
+        }
+    }
+    #endif
 }

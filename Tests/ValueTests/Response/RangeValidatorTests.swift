@@ -37,7 +37,7 @@ struct RangeValidatorTests {
             modified, later, "\(modified) | Date: Sun, 06 Nov 1994 08:49:37 GMT",
             "\(modified) | Date: Sun, 06 Nov 1994 08:49:36 GMT", "\(modified) | Date: today",
             "Last-Modified: 1994 | \(later)",
-            "\(modified) | \(modified) | \(later)", "",
+            "\(modified) | \(modified.replacing("1994", with: "1993")) | \(later)", "",
         ]
     )
     func weakDate(fields: String) {

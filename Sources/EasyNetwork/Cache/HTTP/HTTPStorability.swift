@@ -75,7 +75,7 @@ extension HTTPHeaders {
     func invalidatedURLs(method: NetworkService.Method, target: URL, status: Int) -> [URL] {
         guard !Self.safeMethods.contains(method.rawValue), (200..<400).contains(status), let origin = target.origin
         else { return [] }
-        let named = ["Location", "Content-Location"].flatMap { values(for: $0) }
+        let named = ["Location", "Content-Location"].flatMap { rawValues(for: $0) }
             .compactMap { URL(string: PercentEncoding.mendReference($0.trimmed), relativeTo: target) }
             .filter { $0.absoluteURL.origin == origin }
         var seen: Set<URL> = []

@@ -50,8 +50,9 @@ struct NominatedFields: Hashable, Codable, Sendable {
     }
 
     private static func digest(_ name: String, of request: HTTPHeaders) -> Data? {
-        guard let value = request[name] else { return nil }
-        return SHA256.digest(of: Data(normalized(value, name.lowercased())))
+        let values = request.rawValues(for: name)
+        guard !values.isEmpty else { return nil }
+        return SHA256.digest(of: Data(normalized(values.joined(separator: ", "), name.lowercased())))
     }
 
     /// The lists of preferences, in which case, spaces and order have no meaning (RFC 9110, section 12.5).

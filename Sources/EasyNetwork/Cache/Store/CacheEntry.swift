@@ -14,7 +14,7 @@ struct CacheEntry: Hashable, Sendable {
     /// The approximate size in memory, in bytes.
     var cost: Int {
         let texts = header.key.utf8.count + (header.url?.absoluteString.utf8.count ?? 0)
-        let fields = header.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
+        let fields = header.headers.reduce(0) { $0 + $1.name.utf8.count + $1.raw.utf8.count + 32 }
         let attributes = header.attributes.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 32 }
         return 256 + texts + fields + attributes + body.count
     }
@@ -106,7 +106,7 @@ extension HTTPHeaders: Codable {
     /// Writes an array of pairs of name and value, in order.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(map { [$0.name, $0.value] })
+        try container.encode(map { [$0.name, $0.raw] })
     }
 }
 

@@ -61,7 +61,9 @@ struct Cookie: Hashable, Sendable, Codable {
         if name.isEmpty || name.utf8.contains(UInt8(ascii: "=")) || !Self.isSendable(name) || !Self.isSendable(value) {
             return "has a semicolon, a control character, a space at an end, or an = in its name"
         }
-        if name.utf8.count + value.utf8.count > Self.maximumCount { return "has more than \(Self.maximumCount) bytes" }
+        if name.fieldBytes.count + value.fieldBytes.count > Self.maximumCount {
+            return "has more than \(Self.maximumCount) bytes"
+        }
         if domain.isEmpty || !domain.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) {
             return "has an invalid domain: \(domain.prefix(100).debugDescription)"
         }

@@ -31,7 +31,7 @@ struct CookieStore {
     mutating func store(_ headers: HTTPHeaders, from url: URL, at date: Date) -> Bool {
         guard let request = CookieRequest(url) else { return false }
         var isChanged = false
-        for field in headers.values(for: "Set-Cookie").prefix(Self.maximumFieldCount) {
+        for field in headers.rawValues(for: "Set-Cookie").prefix(Self.maximumFieldCount) {
             guard let cookie = Cookie(field, from: request, at: date) else { continue }
             guard request.isSecure || !hasSecure(over: cookie, at: date) else { continue }
             if set(cookie, at: date) { isChanged = true }

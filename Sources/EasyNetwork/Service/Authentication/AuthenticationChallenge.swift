@@ -7,7 +7,7 @@ struct AuthenticationChallenge: Hashable, Sendable {
 
     /// All challenges of all fields, in order. Reading a field ends at the first malformed part.
     static func all(in headers: HTTPHeaders) -> [AuthenticationChallenge] {
-        headers.values(for: "WWW-Authenticate").flatMap { value in
+        headers.rawValues(for: "WWW-Authenticate").flatMap { value in
             var reader = HTTPFieldReader(value)
             return reader.challenges()
         }
@@ -15,7 +15,7 @@ struct AuthenticationChallenge: Hashable, Sendable {
 
     /// The parameters of an `Authentication-Info` field, which has no scheme (section 11.6.3).
     static func information(in headers: HTTPHeaders) -> [String: String] {
-        var reader = HTTPFieldReader(headers["Authentication-Info"] ?? "")
+        var reader = HTTPFieldReader(headers.rawValues(for: "Authentication-Info").joined(separator: ", "))
         reader.skipListSeparators()
         guard let parameters = reader.parameters(), reader.isAtEnd else { return [:] }
         return parameters

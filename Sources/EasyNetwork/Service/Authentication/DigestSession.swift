@@ -30,7 +30,7 @@ struct DigestSession: Sendable {
 
         /// The digest as hexadecimal digits in lower case.
         func digest(_ text: String) -> String {
-            let data = Data(text.utf8)
+            let data = Data(text.fieldBytes)
             return (strength == 0 ? MD5.digest(of: data) : SHA256.digest(of: data)).hexadecimal
         }
     }

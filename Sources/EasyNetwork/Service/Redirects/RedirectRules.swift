@@ -34,7 +34,7 @@ struct RedirectRules {
         -> TransportRequest?
     {
         guard mayFollow(response.statusCode, response.headers),
-            let location = response.headers.values(for: "Location").first
+            let location = response.headers.single("Location", .first, { $0 })
         else { return nil }
         guard count < policy.limit else {
             throw failure(response, "more than \(policy.limit) redirects")
@@ -120,7 +120,7 @@ struct RedirectRules {
     /// Without user, password, query and fragment, which may hold secrets.
     private static func shown(_ location: String) -> String {
         // By bytes: a ? with an accent behind it is another Character.
-        let path = location.utf8.prefix { !"?#".utf8.contains($0) }
+        let path = location.fieldText.utf8.prefix { !"?#".utf8.contains($0) }
         let rest = path.lastIndex(of: UInt8(ascii: "@")).map { path[$0...] } ?? path
         return (rest.startIndex == path.startIndex ? "" : "…") + Substring(rest).prefix(100)
     }

@@ -132,8 +132,8 @@ extension CurlExchange {
             lines.append("Accept-Encoding: \(codings)")
         }
         for field in request.headers where !field.isFraming {
-            let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
-            lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")
+            let isBlank = field.raw.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+            lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.raw)")
         }
         return lines
     }

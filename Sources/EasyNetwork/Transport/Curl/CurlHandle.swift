@@ -11,7 +11,11 @@ final class CurlHeaderList {
     init(_ lines: [String], of headers: HTTPHeaders?) throws(NetworkError) {
         self.headers = headers
         for line in lines {
-            guard let longer = ccurl_slist_append(list, line) else {
+            let longer =
+                line.hasKeptBytes
+                ? ccurl_slist_append(list, line.fieldBytes.map { CChar(bitPattern: $0) } + [0])
+                : ccurl_slist_append(list, line)
+            guard let longer else {
                 throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
             }
             list = longer

@@ -25,6 +25,8 @@ struct CurlHead {
     private(set) var known: [HTTPHeaders.Field]
     /// How many lines so far are the first of the known fields, which are not copied then; nil once a line differs.
     private var knownCount: Int? = 0
+    /// Whether a value is not what its bytes would be as text, so that it cannot be compared with the next ones.
+    private var hasKeptBytes = false
 
     init(like known: [HTTPHeaders.Field] = []) {
         self.known = known
@@ -74,7 +76,7 @@ struct CurlHead {
         }
         let head = TransportHead(statusCode: status, headers: HTTPHeaders(own))
         try head.checkLength()
-        (known, isComplete) = (own, true)
+        (known, isComplete) = (hasKeptBytes ? [] : own, true)
         return head
     }
 
@@ -91,15 +93,21 @@ struct CurlHead {
             guard let last = fields.indices.last else {
                 throw Self.malformed("a folded line without a field before it")
             }
+            guard !fields[last].isFraming else { throw Self.malformed("the field \(fields[last].name) is folded") }
             // A folded line continues the value before it (RFC 9112, section 5.2).
-            fields[last].value += " " + Self.text(content)
+            let rest = text(content)
+            if !rest.isEmpty { fields[last].raw += (fields[last].raw.isEmpty ? "" : " ") + rest }
             return
         }
         guard let colon = Self.index(of: UInt8(ascii: ":"), in: content) else {
-            throw Self.malformed("a header line without colon: \(Self.text(content.prefix(80)))")
+            throw Self.malformed("a header line without colon: \(text(content.prefix(80)).fieldText)")
         }
-        let name = Self.text(content[..<colon])
-        fields.append(HTTPHeaders.Field(name: name, value: Self.text(content[(colon + 1)...])))
+        let name = text(content[..<colon])
+        let field = HTTPHeaders.Field(name: name, value: text(content[(colon + 1)...]))
+        guard HTTPSyntax.isToken(name.utf8), name.utf8.count == colon - content.startIndex || !field.isFraming else {
+            throw Self.malformed("a header line whose name is no token: \(text(content.prefix(80)).fieldText)")
+        }
+        fields.append(field)
     }
 
     /// Copies the known fields that the lines so far repeat.
@@ -118,9 +126,9 @@ struct CurlHead {
         guard version.starts(with: "HTTP/".utf8), version.dropFirst(5).first?.isDigit == true,
             digits.count == 3, digits.allSatisfy(\.isDigit), let status = Int(String(decoding: digits, as: UTF8.self))
         else {
-            throw Self.malformed("no status line: \(Self.text(line.prefix(80)))")
+            throw Self.malformed("no status line: \(text(line.prefix(80)).fieldText)")
         }
-        networkProtocol = Self.text(version)
+        networkProtocol = text(version)
         statusCode = status
     }
 
@@ -128,8 +136,8 @@ struct CurlHead {
     private static func line(_ line: Bytes, isOf field: HTTPHeaders.Field) -> Bool {
         let bytes = UnsafeBufferPointer(rebasing: line)
         let colon = field.name.utf8.count
-        return bytes.count == colon + 2 + field.value.utf8.count && bytes.has(field.name, at: 0)
-            && bytes.has(": ", at: colon) && bytes.has(field.value, at: colon + 2)
+        return bytes.count == colon + 2 + field.raw.utf8.count && bytes.has(field.name, at: 0)
+            && bytes.has(": ", at: colon) && bytes.has(field.raw, at: colon + 2)
     }
 
     private static func index(of byte: UInt8, in bytes: Bytes) -> Int? {
@@ -142,16 +150,17 @@ struct CurlHead {
         byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
     }
 
-    /// The text without the blanks around it. Bytes that are not UTF-8 are ISO 8859-1, as fields once were.
-    private static func text(_ bytes: Bytes) -> String {
+    /// The text, with its bytes, without the blanks around it.
+    private mutating func text(_ bytes: Bytes) -> String {
         var (start, end) = (bytes.startIndex, bytes.endIndex)
-        while start < end, isBlank(bytes[start]) { start += 1 }
-        while start < end, isBlank(bytes[end - 1]) { end -= 1 }
-        let text = UnsafeBufferPointer(rebasing: bytes[start..<end])
+        while start < end, Self.isBlank(bytes[start]) { start += 1 }
+        while start < end, Self.isBlank(bytes[end - 1]) { end -= 1 }
+        let bytes = UnsafeBufferPointer(rebasing: bytes[start..<end])
         // Nearly all are ASCII, which is decoded much faster than text that needs validation.
-        if text.reduce(0, |) < 0x80 { return String(decoding: text, as: UTF8.self) }
-        return String(validating: text, as: UTF8.self)
-            ?? String(String.UnicodeScalarView(text.map { Unicode.Scalar($0) }))
+        if bytes.reduce(0, |) < 0x80 { return String(decoding: bytes, as: UTF8.self) }
+        let text = String(fieldBytes: bytes)
+        if text.hasKeptBytes { hasKeptBytes = true }
+        return text
     }
 
     private static func malformed(_ message: String) -> NetworkError {
