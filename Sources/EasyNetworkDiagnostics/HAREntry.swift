@@ -72,7 +72,7 @@ struct HAREntry: Sendable {
         case .success(let answer):
             // The cache's answer stands for the 304 of the server.
             let statusCode = sent?.attempt.statusCode ?? answer.statusCode
-            let length = answer.headers["Content-Length"].flatMap { Int($0) } ?? 0
+            let length = Int(clamping: answer.headers.contentLength ?? 0)
             let mayHaveBody = message.method != .head && ![204, 304].contains(statusCode)
             let isElsewhere = answer.body.isEmpty && mayHaveBody && length > 0
             response = TransportHead(statusCode: statusCode, headers: answer.headers)

@@ -133,7 +133,7 @@ extension HARWriter {
         let headers = entry.response?.headers ?? HTTPHeaders()
         let statusCode = entry.response?.statusCode ?? 0
         let location = (300..<400).contains(statusCode) ? headers["Location"] : nil
-        var count = headers["Content-Length"].flatMap { Int($0) }
+        var count = headers.contentLength.map { Int(clamping: $0) }
         if entry.sent == nil || statusCode == 304 || entry.method == "HEAD" { count = 0 }
         if let error = entry.error { text.add("_error", "\(error.code)") }
         text.add("bodySize", entry.error == nil ? count ?? -1 : -1)
@@ -245,7 +245,7 @@ extension HARWriter {
             case .leftOut(let reason): comment = reason
             }
         } else if let response = entry.response {
-            size = response.headers["Content-Length"].flatMap { Int($0) } ?? 0
+            size = Int(clamping: response.headers.contentLength ?? 0)
             comment = "left out: it was used while it came"
         }
         if let comment {

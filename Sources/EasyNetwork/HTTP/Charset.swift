@@ -35,9 +35,11 @@ enum Charset: Equatable {
     }
 
     private init?(systemName: String) {
-        // iconv gives a slash a meaning of its own.
+        // iconv gives a slash a meaning of its own, and leaves out brackets: nothing is the charset of the locale.
         let isName = systemName.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-_.:+()".utf8.contains($0) }
-        guard isName, (2...64).contains(systemName.utf8.count) else { return nil }
+        guard isName, let first = systemName.utf8.first, first.isLetter || first.isDigit,
+            (2...64).contains(systemName.utf8.count)
+        else { return nil }
         #if canImport(Darwin)
         let encoding = CFStringConvertIANACharSetNameToEncoding(systemName as CFString)
         guard encoding != kCFStringEncodingInvalidId else { return nil }

@@ -29,8 +29,10 @@ extension NetworkResponse {
     /// system: GBK, GB18030, Big5, EUC-JP, EUC-KR, KOI8-R, the rest of ISO 8859, and more. On Linux these are those of
     /// `iconv`, of which some systems install only a part.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the charset is unknown, or any of the bytes are invalid
-    ///   in it; the message names it.
+    /// Text in a charset that is unknown is read as UTF-8 if all of it is valid.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if any of the bytes are invalid in the charset, or it is
+    ///   unknown; the message names it.
     public func text() throws(NetworkError) -> String {
         try text(defaultCharset: "utf-8")
     }
@@ -50,9 +52,11 @@ extension NetworkResponse {
     /// in the text.
     func readText(defaultCharset: String = "utf-8") -> Result<String, TextProblem> {
         let mark = Charset.byteOrderMark(of: body)
-        let name =
-            mark?.charset.name ?? headers["Content-Type"].flatMap(MediaType.init)?.charset ?? defaultCharset
+        let name = mark?.charset.name ?? MediaType(headers)?.charset ?? defaultCharset
         guard let charset = mark?.charset ?? Charset(name: name) else {
+            // Most unknown names are other words for UTF-8, such as utf8mb4, and text in another charset is hardly ever
+            // valid in it.
+            if let text = Charset.utf8.decode(body) { return .success(text) }
             return .failure(TextProblem(message: "the charset \"\(name.prefix(40))\" is unknown"))
         }
         if let text = charset.decode(body.dropFirst(mark?.length ?? 0)) { return .success(text) }

@@ -59,7 +59,7 @@ extension NetworkResponse {
     /// The message for a body that is no JSON: with the type that the server names, since a login page comes as
     /// `text/html`, else with the place where it is wrong.
     func noJSON(_ reason: JSONSyntaxError) -> String {
-        let type = headers["Content-Type"].flatMap(MediaType.init)
+        let type = MediaType(headers)
         guard let type, !type.isJSON else { return "the body is no JSON: \(reason.phrase)" }
         return "the body is no JSON but \(type.essence.prefix(60))"
     }
@@ -161,7 +161,7 @@ extension NetworkResponse {
     var serverMessage: String? {
         // Longer bodies hold data or a page.
         guard !body.isEmpty, body.count <= 262_144 else { return nil }
-        let type = headers["Content-Type"].flatMap(MediaType.init)
+        let type = MediaType(headers)
         if let type, type.isHTML { return nil }
         if let node, node.isObject { return Self.message(in: node) }
         // Many servers label their HTML pages as plain text.

@@ -53,9 +53,10 @@ struct StoredResponse: Hashable, Sendable {
 
     /// The first member of the field; 0 when it is not a number (section 5.1).
     private static func ageValue(_ headers: HTTPHeaders) -> TimeInterval {
-        let field = headers.values(for: "Age").first ?? ""
-        let first = field.split(separator: ",", omittingEmptySubsequences: false).first ?? ""
-        return CacheControl.deltaSeconds(first.trimmed) ?? 0
+        headers.single("Age", .first) { field in
+            let first = field.split(separator: ",", omittingEmptySubsequences: false).first ?? ""
+            return CacheControl.deltaSeconds(first.trimmed) ?? 0
+        } ?? 0
     }
 
     /// Creates a response that has just arrived, and may be storable; see ``storability(method:request:)``.
@@ -67,7 +68,7 @@ struct StoredResponse: Hashable, Sendable {
     init(arrived entry: NetworkCache.Entry, request: HTTPHeaders, nominating names: [String] = []) {
         let response = entry.headers
         var entry = entry
-        let part = entry.statusCode == 206 ? response["Content-Range"].flatMap(ContentRange.init) : nil
+        let part = entry.statusCode == 206 ? ContentRange(response) : nil
         entry.nominated = NominatedFields(vary: response, and: names, of: request, part: part)
         entry.headers = Self.dated(response.storedFields, entry.receivedAt)
         self.init(entry)
@@ -103,9 +104,9 @@ extension StoredResponse {
     /// 200.
     func contents(_ bodyCount: Int) -> ContentRange? {
         let status = entry.statusCode
-        guard headers["Content-Encoding"] == nil, status == 200 || status == 206 else { return nil }
+        guard headers.contentCodings.isEmpty, status == 200 || status == 206 else { return nil }
         guard status == 206 else { return ContentRange(bodyCount: bodyCount) }
-        let contents = headers["Content-Range"].flatMap(ContentRange.init)
+        let contents = ContentRange(headers)
         return contents?.range?.count == bodyCount ? contents : nil
     }
 
@@ -136,7 +137,7 @@ extension StoredResponse {
         var conditions = HTTPHeaders()
         if let tag = EntityTag(headers) { conditions["If-None-Match"] = tag.text }
         if headers.httpDate("Last-Modified", now: entry.receivedAt) != nil {
-            conditions["If-Modified-Since"] = headers["Last-Modified"]
+            conditions["If-Modified-Since"] = headers.single("Last-Modified", .unanimous) { $0 }
         }
         return conditions
     }

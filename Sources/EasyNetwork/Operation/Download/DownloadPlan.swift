@@ -182,7 +182,7 @@ struct DownloadPlan: Sendable {
     /// - Returns: the range of an answer when it is the one that was asked for, of the same file.
     private mutating func fittingRange(_ head: TransportHead, _ question: Question) -> Range<Int64>? {
         guard !Self.isCoded(head.headers), !Self.hasSeveralRanges(head.headers),
-            let content = head.headers["Content-Range"].flatMap(ContentRange.init),
+            let content = ContentRange(head.headers),
             let range = content.range, range.lowerBound == question.lower,
             // Without it, the file might go on after the range.
             let found = content.total ?? total
@@ -194,12 +194,11 @@ struct DownloadPlan: Sendable {
         switch question.validator {
         case .entityTag:
             // A 206 repeats it (section 15.3.7); ranges without one must not be combined (section 15.3.7.3).
-            guard head.headers["ETag"]?.trimmed == question.validator.fieldValue else { return nil }
+            guard EntityTag(head.headers)?.text == question.validator.fieldValue else { return nil }
         case .date:
             // A 206 need not repeat it.
-            guard
-                head.headers["Last-Modified"]?.trimmed ?? question.validator.fieldValue == question.validator.fieldValue
-            else { return nil }
+            let date = head.headers.single("Last-Modified", .unanimous, \.trimmed)
+            guard head.headers["Last-Modified"] == nil || date == question.validator.fieldValue else { return nil }
         }
         if total == nil {
             state.total = found
@@ -217,10 +216,12 @@ struct DownloadPlan: Sendable {
 
     /// RFC 9110, section 15.5.17: the file ends before the first byte that was asked for.
     private mutating func unsatisfied(_ head: TransportHead, _ question: Question, of index: Int) -> Answer {
-        let found = head.headers["Content-Range"].flatMap(ContentRange.init)?.total
+        let found = ContentRange(head.headers)?.total
         guard let found, found == question.lower, total ?? found == found else { return giveUp() }
         // It need not repeat the tag; another tag means another state of the file.
-        if case .entityTag(let tag) = question.validator, let other = head.headers["ETag"], other.trimmed != tag {
+        if case .entityTag(let tag) = question.validator, head.headers["ETag"] != nil,
+            EntityTag(head.headers)?.text != tag
+        {
             return giveUp()
         }
         state.total = found
@@ -264,13 +265,12 @@ struct DownloadPlan: Sendable {
 
     /// Whether the bytes are not those of the file (RFC 9110, section 8.4): their ranges are not ranges of it.
     private static func isCoded(_ headers: HTTPHeaders) -> Bool {
-        guard let coding = headers["Content-Encoding"] else { return false }
-        return !coding.trimmed.isEqualIgnoringASCIICase(to: "identity")
+        !headers.contentCodings.isEmpty
     }
 
     /// Several ranges come with heads between them (RFC 9110, section 14.6).
     private static func hasSeveralRanges(_ headers: HTTPHeaders) -> Bool {
-        headers["Content-Type"].flatMap(MediaType.init)?.essence == "multipart/byteranges"
+        MediaType(headers)?.essence == "multipart/byteranges"
     }
 
     // MARK: - Bytes

@@ -158,7 +158,7 @@ actor DownloadWriter {
             mayContinue: asked.mayContinueDownload
         )
         if answer != .collect { owner.answered(plan.canResume) }
-        let name = head.headers["Content-Disposition"].flatMap(ContentDisposition.init)?.fileName
+        let name = ContentDisposition(head.headers)?.fileName
             .flatMap(SafeFileName.name)
         do throws(NetworkError) {
             switch answer {

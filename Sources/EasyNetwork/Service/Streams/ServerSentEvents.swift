@@ -136,7 +136,7 @@ private struct ServerSentEvents {
             throw error
         }
         guard answer.statusCode != 204 else { return false }
-        guard MediaType(answer.headers["Content-Type"] ?? "")?.essence == "text/event-stream" else {
+        guard MediaType(answer.headers)?.essence == "text/event-stream" else {
             let type = answer.headers["Content-Type"] ?? "none"
             let beginning = NetworkResponse(statusCode: answer.statusCode, headers: answer.headers, url: answer.url)
             throw beginning.error(
