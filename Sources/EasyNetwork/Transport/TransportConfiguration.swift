@@ -29,8 +29,8 @@ public struct TransportConfiguration: Hashable, Sendable {
     public var proxy: ProxyConfiguration
 
     /// The most bytes of a body whose content coding, such as gzip, is removed; nil means no limit. More ends the
-    /// exchange with ``NetworkError/Code/bodyTooLong``: a few bytes of gzip can become gigabytes. A body without
-    /// content coding has no limit here. Default 268,435,456 (256 MiB).
+    /// exchange with ``NetworkError/Code/bodyTooLong``: a few bytes of gzip can become gigabytes. If a body has several
+    /// codings, the limit holds for each. A body without content coding has no limit here. Default 268,435,456 (256 MiB).
     public var maximumDecodedBodyCount: Int?
 
     /// Creates a configuration. The defaults are those of the properties.

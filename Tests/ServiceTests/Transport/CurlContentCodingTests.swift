@@ -1,9 +1,9 @@
 #if os(Linux)
-import EasyNetworkTesting
 import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkTesting
 @testable import TestSupport
 
 @Suite("CurlTransport: content codings", .timeLimit(.minutes(10)))
@@ -99,6 +99,59 @@ struct CurlContentCodingTests {
             guard server.requests.last?.headers["Accept-Encoding"]?.contains(coding.name) == true else { return }
             let isWhole = count == 0 || count == bytes.count
             expect(contents.code, equals: (isWhole ? nil : .cannotParseResponse), "\(count) of \(bytes.count) bytes")
+        }
+    }
+
+    /// The text without another coding than gzip.
+    private static let hello = Gzip.stored(Data(text.utf8))
+
+    @Test(
+        "RSP-3: several codings are removed, the last one first, in pieces of any size, with a pause after each piece",
+        arguments: [
+            ["gzip"], ["gzip, gzip"], ["gzip", "x-gzip"], ["deflate, gzip"], ["identity, br, GZIP"],
+            ["zstd", "gzip, gzip"],
+            ["gzip,gzip,gzip,gzip,gzip"],
+        ]
+    )
+    func several(fields: [String]) async throws {
+        let names = fields.joined(separator: ",").lowercased().split { ", ".contains($0) }.filter { $0 != "identity" }
+        let first = Self.codings.first { names.first?.elementsEqual($0.name) == true }
+        guard first.map({ CurlDecoder.names?.contains($0.name) == true }) ?? true else { return }
+        var bytes = try #require(first.map { Data(base64Encoded: $0.base64) } ?? Self.hello)
+        for _ in names.dropFirst() { bytes = Gzip.stored(bytes) }
+        let headers = HTTPHeaders(fields.map { .init(name: "Content-Encoding", value: $0) })
+        let server = try MockServer()
+        let answers = [
+            MockResponse.data(bytes, headers: headers), .chunked(bytes.map { Data([$0]) }, headers: headers),
+            .data(bytes.dropLast(9), headers: headers),
+        ]
+        for (index, answer) in answers.enumerated() {
+            server.route("GET", "*") { _ in answer }
+            let contents = try await outcome(server) { exchange in
+                exchange.pause()
+                DispatchQueue.global().async { exchange.resume() }
+            }
+            expect(contents.code, equals: index < 2 ? nil : .cannotParseResponse, "\(index)")
+            if index < 2 { expect(contents.text, equals: Self.text) }
+        }
+    }
+
+    @Test("BEY-25: several codings are bounded: their number, and what each of them becomes")
+    func bounded() async throws {
+        let server = try MockServer()
+        let limit = 1_000_000
+        let zeros = Gzip.zeros(limit)
+        for (codings, body, code) in [
+            ("gzip, gzip, gzip, gzip, gzip, gzip", Self.hello, NetworkError.Code.cannotParseResponse),
+            ("gzip, gzip", Gzip.stored(zeros), nil), ("gzip, gzip", Gzip.stored(Gzip.zeros(limit + 1)), .bodyTooLong),
+            // What follows the end of the inner one is ignored, and counts.
+            ("gzip, gzip", Gzip.stored(Self.hello + Data(count: limit)), .bodyTooLong),
+            ("gzip, gzip", Self.hello, .cannotParseResponse), ("gzip, gzip", Gzip.stored(Data()), nil),
+            ("gzip, gzip", Data(), nil),
+        ] as [(String, Data, NetworkError.Code?)] {
+            server.route("GET", "*") { _ in .data(body, headers: ["Content-Encoding": codings]) }
+            let contents = try await outcome(server, limit) { _ in }
+            expect(contents.code, equals: code, "\(codings): \(body.count) bytes")
         }
     }
 

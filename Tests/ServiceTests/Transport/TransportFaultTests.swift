@@ -169,7 +169,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "BEY-17: a carriage return within a header line, and a chunk without size, are a bad answer",
+        "BEY-17: a carriage return within a header line, hidden framing, and a chunk without size are a bad answer",
         arguments: Kind.allCases.filter { $0 != .inMemory }
     )
     func malformedLines(kind: Kind) async throws {
@@ -179,6 +179,8 @@ struct TransportFaultTests {
                 start + "a\rB: c\r\nContent-Length: 2\r\n\r\nok", start + "a: x\rB: c\r\nContent-Length: 2\r\n\r\nok",
                 start + "a: x\r\rContent-Length: 9\r\nContent-Length: 2\r\n\r\nok",
                 start + "a: x\0\r\nContent-Length: 2\r\n\r\nok",
+                start + "Transfer-Encoding:\r\n chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+                start + "Transfer-Encoding : chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
                 start + "Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n",
                 start + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n",
             ] {
@@ -271,7 +273,7 @@ struct TransportFaultTests {
     func unknownCoding(kind: Kind) async throws {
         let fixture = try TransportFixture(kind, TransportConfiguration(maximumDecodedBodyCount: 3))
         let body = Data("as it came".utf8)
-        for coding in ["mystery", "gzip, mystery", "gzip, gzip"] {
+        for coding in ["mystery", "gzip, mystery", "mystery, gzip"] {
             fixture.route("GET", "/") { _ in .data(body, headers: ["Content-Encoding": coding]) }
             try await TransportCapability.unknownCoding.check(kind) { failures in
                 let outcome = await fixture.start(try fixture.request("/")).end()

@@ -252,14 +252,15 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             isHTTP2 = self.head.networkProtocol.hasPrefix("HTTP/2")
             connection?.isHTTP2 = isHTTP2
             streamLimit = connection?.streamLimit
-            decoder = head.hasContentCoding ? CurlDecoder(head) : nil
+            let limit = worker?.configuration.maximumDecodedBodyCount
+            decoder = head.hasContentCoding ? try CurlDecoder(head, limit: limit) : nil
             let codings = head.headers.values(for: "Transfer-Encoding")
             let isChunked = codings.contains { $0.lowercased().contains("chunked") }
             if isHTTP2 == false, isChunked { requestReports() }
             if isHTTP2 == false, !isChunked, target.isHTTPS, Self.missesTruncation, hasNoLength(head) { watchTLS() }
             // Without a decoder, a body with a content coding is passed on as is and has no limit.
             if decoder != nil || !codings.isEmpty && head.hasTransferCoding {
-                decodedBodyLimit = worker?.configuration.maximumDecodedBodyCount.map(DecodedBodyLimit.init)
+                decodedBodyLimit = limit.map(DecodedBodyLimit.init)
             }
             if isHTTP2 == true { worker?.answeredOverHTTP2.append(self) }
             if isSendingPaused { worker?.answeredEarly.append(self) }
