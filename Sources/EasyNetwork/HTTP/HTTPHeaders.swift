@@ -23,7 +23,7 @@ public struct HTTPHeaders: Hashable, Sendable {
             get { raw.fieldText }
             set { raw = newValue }
         }
-        /// The value with its bytes; see ``Swift/String/init(fieldBytes:)``.
+        /// The value with its bytes, as `String(fieldBytes:)` makes it.
         package var raw: String
 
         /// Creates a field. A transport checks its syntax before it sends it.

@@ -169,7 +169,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "BEY-17: a carriage return within a header line, hidden framing, and a chunk without size are a bad answer",
+        "BEY-17: a carriage return within a header line, and a chunk without size, are a bad answer",
         arguments: Kind.allCases.filter { $0 != .inMemory }
     )
     func malformedLines(kind: Kind) async throws {
@@ -179,8 +179,6 @@ struct TransportFaultTests {
                 start + "a\rB: c\r\nContent-Length: 2\r\n\r\nok", start + "a: x\rB: c\r\nContent-Length: 2\r\n\r\nok",
                 start + "a: x\r\rContent-Length: 9\r\nContent-Length: 2\r\n\r\nok",
                 start + "a: x\0\r\nContent-Length: 2\r\n\r\nok",
-                start + "Transfer-Encoding:\r\n chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-                start + "Transfer-Encoding : chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
                 start + "Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n",
                 start + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n",
             ] {
@@ -191,9 +189,12 @@ struct TransportFaultTests {
     }
 
     #if os(Linux)
-    @Test("BEY-17: a status line with a strange version or a status of other than three digits is a bad answer")
+    @Test("BEY-17: hidden framing, a strange version, and a status of other than three digits are a bad answer")
     func statusLines() async throws {
-        for line in ["HTTP/é.1 1200 OK", "HTTP/é.1 200 OK", "HTTP/x 120 OK", "HTTP/1.1 1200 OK", "HTTP/1.1 20 OK"] {
+        // libcurl does not see these fields, and takes the framing of the chunks for the body.
+        let hidden = ["Transfer-Encoding:\r\n chunked", "Transfer-Encoding : chunked"]
+        let lines = ["HTTP/é.1 1200 OK", "HTTP/é.1 200 OK", "HTTP/x 120 OK", "HTTP/1.1 1200 OK", "HTTP/1.1 20 OK"]
+        for line in lines + hidden.map({ "HTTP/1.1 200 OK\r\n" + $0 }) {
             let outcome = try await outcome(ofAnswer: line + "\r\nDate: x\r\n\r\nhello", .curl)
             expect(outcome.code == .badServerResponse && outcome.faults.isEmpty, "\(line): \(outcome)")
             expect(outcome.head == nil && outcome.body.isEmpty, "\(line): \(outcome)")

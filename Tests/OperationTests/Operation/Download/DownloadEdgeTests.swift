@@ -274,6 +274,7 @@ struct DownloadEdgeTests {
         fixture.file.change { _, number, response in
             guard number == 0 else { return }
             response.headers["Content-Disposition"] = "attachment; filename=\"report.pdf\""
+            response.headers.add("attachment; filename=second.pdf", for: "Content-Disposition")
             response.fault = .truncate(after: 10_000)
         }
         let folder = fixture.folder.url
