@@ -347,7 +347,7 @@ def run(server, at_once):
     output, _ = client.communicate(timeout=600)
     results = [line.split(' ', 5) for line in output.splitlines()]
     fine = [f'{line[0]} /{line[1]}' for line in results if line[2] == '200']
-    try: until(lambda: all(server.counts()[name] for name in fine), '', 5)
+    try: until(lambda: set(fine) <= set(server.counts()), '', 5)
     except RuntimeError: pass
     counts = server.counts()
     lost = [' '.join(line) for line in results if line[2] != '200']
