@@ -134,9 +134,11 @@ KeepAlive On
 MaxKeepAliveRequests {self.options.get('requests', 100)}
 StartServers 2
 ServerLimit 4
-ThreadsPerChild 50
-MaxRequestWorkers 200
-MaxSpareThreads 200
+# If all threads of a child are busy, it closes the connections that it keeps, also those on which a request comes.
+ThreadLimit 100
+ThreadsPerChild 100
+MaxRequestWorkers 400
+MaxSpareThreads 400
 LuaMapHandler ^/ {script} handle
 {protocols}
 {tls}
