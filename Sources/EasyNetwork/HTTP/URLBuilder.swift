@@ -5,11 +5,8 @@ import Foundation
 /// It joins text, since Foundation escapes `?` in a path and escapes `%20` again.
 ///
 /// Escaped bytes stay as they are. Bytes that a component does not allow, control characters included, are
-/// percent-encoded; in user, host and port they are an error.
+/// percent-encoded; in host and port they are an error, as are a user and a password.
 enum URLBuilder {
-    /// Stands in a path for a segment that would lead to another resource: U+FDD0, a noncharacter, which no text has.
-    static let refusedSegment = String(decoding: [0xEF, 0xB7, 0x90], as: UTF8.self)
-
     /// - Parameters:
     ///   - api: an absolute http or https URL, which replaces the base; or a path below the base, with or without a
     ///     leading slash, with or without query and fragment. Empty for the base itself.
@@ -21,9 +18,11 @@ enum URLBuilder {
         base: @autoclosure () throws(NetworkError) -> URLParts?,
         query: String?
     ) throws(NetworkError) -> URL {
-        guard !api.utf8.contains(0xEF) || !api.contains(refusedSegment) else {
-            let place = api.replacingOccurrences(of: refusedSegment, with: "…")
-            throw .invalidRequest("a segment of the path \"\(shown(place))\" is empty, \".\" or \"..\"")
+        // A copied byte order mark or line break would make a path of an absolute URL.
+        if let first = api.unicodeScalars.first,
+            first.value <= 0x20 || first.properties.isWhitespace || first == "\u{FEFF}"
+        {
+            throw .invalidRequest("the address \"\(shown(api))\" begins with a blank")
         }
         if let scheme = scheme(of: api) {
             let parts = try URLParts(absolute: api, scheme: scheme, what: "the address")
@@ -113,6 +112,9 @@ enum URLBuilder {
         var text = origin + path
         if let query { text += "?" + query }
         if let fragment { text += "#" + fragment }
+        if text.utf8.contains(UInt8(ascii: "%")), SegmentMark.isIn(text) {
+            throw SegmentMark.refusal("the address \"\(shown(SegmentMark.shown(text)))\"")
+        }
         guard let url = URL(string: text) else { throw .invalidRequest("\(origin) is no address") }
         return url
     }

@@ -121,8 +121,10 @@ public struct MultipartForm: Sendable {
         var segments: [MultipartPieces.Segment] = []
         for part in parts {
             let opening = (segments.isEmpty ? "" : "\r\n") + "--\(boundary)\r\n"
-            segments.append((.data(Data((opening + (try part.header())).utf8)), part.label))
+            let head = TransportBody.data(Data((opening + (try part.header())).utf8))
             var content = part.content
+            for body in [head, content] { try body.checkSegments(as: part.label) }
+            segments.append((head, part.label))
             if case .file(let file) = content, let bytes = try TransportBody.file(places(file)).stream(as: part.label) {
                 content = .stream(bytes)
             }

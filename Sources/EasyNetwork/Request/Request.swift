@@ -201,11 +201,11 @@ extension String.StringInterpolation {
     /// func file(_ name: String) -> String { "files/\(segment: name)" }   // "a/b?" becomes "files/a%2Fb%3F"
     /// ```
     ///
-    /// Of a segment that is empty, `.` or `..`, which would lead to another resource, the request ends with
-    /// ``NetworkError/Code/invalidRequest``; nothing is sent.
+    /// A segment that is empty, `.` or `..` would lead to another resource. The request ends with
+    /// ``NetworkError/Code/invalidRequest`` and is not sent, even if the string is in its query, headers or body.
     public mutating func appendInterpolation(segment value: some CustomStringConvertible) {
         let text = value.description
         let isOther = text.isEmpty || text == "." || text == ".."
-        appendLiteral(isOther ? URLBuilder.refusedSegment : PercentEncoding.encode(text, .unreserved))
+        appendLiteral(isOther ? SegmentMark.text : PercentEncoding.encode(text, .unreserved))
     }
 }

@@ -175,7 +175,9 @@ public struct RequestBody: Sendable {
     /// - Parameter places: where the files of the body are; default where the request says.
     /// - Throws: ``NetworkError/Code/invalidRequest``.
     package func build(_ places: FilePlaces = { $0 }) throws(NetworkError) -> Content {
-        try content(places)
+        let content = try content(places)
+        try content.body.checkSegments()
+        return content
     }
 
     /// The same body with its files in other places.

@@ -122,6 +122,12 @@ public enum TransportBody: Hashable, Sendable {
     var isReplayable: Bool {
         if case .stream(let stream) = self { stream.isReplayable } else { true }
     }
+
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if bytes in memory have a ``SegmentMark``.
+    func checkSegments(as role: String = "the body") throws(NetworkError) {
+        guard case .data(let data) = self, data.withUnsafeBytes({ SegmentMark.isIn($0) }) else { return }
+        throw SegmentMark.refusal(role)
+    }
 }
 
 extension TransportRequest {
@@ -164,6 +170,10 @@ extension HTTPHeaders {
                 throw TransportRequest.invalid(
                     "the value of the header \(name) has a line break or control character in it"
                 )
+            }
+            let mayBeMarked = field.value.utf8.contains { $0 >= 0x80 || $0 == UInt8(ascii: "%") }
+            if mayBeMarked, SegmentMark.isIn(field.value) {
+                throw SegmentMark.refusal("the value of the header \(field.name.prefix(80))")
             }
         }
     }

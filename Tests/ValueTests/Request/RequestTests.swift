@@ -104,4 +104,47 @@ struct RequestTests {
         }
         expect(transport.requests.isEmpty)
     }
+
+    private static let places: [@Sendable (String) -> Request<Void>] = [
+        { Request(.post, "a?q=\($0)") }, { Request(.post, "a#\($0)") },
+        { Request(.post, "a", headers: ["X-A": "é \($0)"]) },
+        { Request(.post, "a", headers: ["X-A": $0.addingPercentEncoding(withAllowedCharacters: .letters) ?? ""]) },
+        { Request(.post, "a", options: RequestOptions(baseURL: URL(string: "https://b.example/\($0)/"))) },
+        { Request(.post, "a", params: ["q": $0], query: .path) },
+        { Request(.post, "a", params: [$0: 1], query: .json) },
+        { Request(.post, "a", params: ["q": [$0]], query: .form) },
+        { Request(.post, "a", options: RequestOptions(idempotencyKey: $0)) },
+        { Request(.post, "a", body: .text("é \u{FDCF}\($0)").gzipped()) }, { Request(.post, "a", body: .json([$0])) },
+        { Request(.post, "a", body: .data(Data([0xFF, 0xEF] + $0.utf8))) },
+        { Request(.post, "a", body: .propertyList([$0])) },
+        { Request(.post, "a", body: .propertyList([$0], format: .binary)) },
+        { Request(.post, "a", body: .form(["q": $0])) },
+        { text in
+            var form = MultipartForm()
+            form.append(text, name: "a")
+            return Request(.post, "a", body: .multipart(form))
+        },
+        { text in
+            var form = MultipartForm()
+            form.append(Data(), name: "a", filename: text)
+            return Request(.post, "a", body: .multipart(form))
+        },
+    ]
+
+    @Test("REQ-11: a refused segment is sent in no part of a request", arguments: places.indices)
+    func refusedSegment(place: Int) async throws {
+        transport.route("*", "*") { _ in .status(204) }
+        let make = Self.places[place]
+        for text in ["", ".", ".."] {
+            let error = await #expect(throws: NetworkError.self) {
+                try await queue.perform(make("\(segment: text)"), service: service)
+            }
+            expect(error?.code == .invalidRequest && error?.message?.contains("segment") == true, "\(error as Any)")
+        }
+        expect(transport.requests.isEmpty)
+        // A noncharacter of the user's own is sent.
+        let own = String(decoding: [0xFDD0, 0xFDD1, 0x61], as: UTF16.self)
+        try await queue.perform(make("\(segment: "a")\(own)"), service: service)
+        expect(transport.requests.count, equals: 1)
+    }
 }

@@ -1,0 +1,43 @@
+import Foundation
+
+/// Stands in a string for a segment of a path that would lead to another resource.
+///
+/// A string interpolation cannot throw, and does not know what the string is for. So it writes this mark, and everything
+/// that a message is made of is checked for it: a string that is meant for a path may end up in a query, a header or a
+/// body. The mark consists of noncharacters, which no text has, and is long enough that no binary body has it.
+enum SegmentMark {
+    static let text = String(decoding: [0xFDD0, 0xFDD1, 0xFDD0, 0xFDD1], as: UTF16.self)
+
+    /// In an address and in a form.
+    private static let encoded = PercentEncoding.encode(text, .unreserved)
+
+    /// The mark in UTF-8, percent-encoded, and in UTF-16 as binary property lists have it.
+    private static let forms = [
+        Array(text.utf8), Array(encoded.utf8), text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] },
+    ]
+
+    static func isIn(_ text: String) -> Bool {
+        text.utf8Bytes { isIn(UnsafeRawBufferPointer($0)) }
+    }
+
+    static func isIn(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        forms.contains { form in
+            guard var next = bytes.baseAddress, bytes.count >= form.count else { return false }
+            let end = next + (bytes.count - form.count + 1)
+            while let found = memchr(next, Int32(form[0]), end - next) {
+                if memcmp(found, form, form.count) == 0 { return true }
+                next = UnsafeRawPointer(found) + 1
+            }
+            return false
+        }
+    }
+
+    /// An address for a message.
+    static func shown(_ address: String) -> String {
+        address.replacingOccurrences(of: encoded, with: "…")
+    }
+
+    static func refusal(_ place: String) -> NetworkError {
+        .invalidRequest("\(place) has a \\(segment: …) that is empty, \".\" or \"..\"")
+    }
+}
