@@ -53,13 +53,8 @@ enum CacheKey {
         }.joined(separator: "\n")
     }
 
-    /// The URL without its fragment, and with a digest in the place of user and password.
+    /// The URL without its fragment.
     private static func address(_ url: URL, without ignored: Set<String>) -> String {
-        let anonymous = url.withoutUser
-        if anonymous != url {
-            let digest = SHA256.digest(of: Data("\(url.user ?? ""):\(url.password ?? "")".utf8)).hexadecimal
-            return digest + "@" + address(anonymous, without: ignored)
-        }
         let text = url.absoluteString
         guard !ignored.isEmpty || text.utf8.contains(UInt8(ascii: "#")) else { return text }
         guard var parts = URLComponents(string: text) else { return text }

@@ -20,9 +20,8 @@ enum PercentEncoding {
         static let form = Allowed("*-._")
         static let path = Allowed("-._~" + subDelimiters + ":@/")
         static let query = Allowed("-._~" + subDelimiters + ":@/?")
-        /// A reference with all its components, for ``mendReference(_:)``.
+        /// All components, and what separates them.
         fileprivate static let reference = Allowed("-._~" + subDelimiters + ":@/?#[]")
-        static let userInfo = Allowed("-._~" + subDelimiters + ":")
     }
 
     /// Encodes every byte that is not allowed.
@@ -36,32 +35,11 @@ enum PercentEncoding {
         encode(text, allowed, keepsEscapes: true)
     }
 
-    /// A reference (RFC 3986, section 4.1) in which every byte that its place does not allow is encoded.
-    ///
-    /// Brackets are allowed in a host only, and `#` once. For another one `URL` would encode every `%` once more.
-    ///
-    /// - Parameter text: with the bytes of a field value, which are encoded as they came.
-    static func mendReference(_ text: String) -> String {
-        let bytes = encode(text.fieldBytes, .reference, keepsEscapes: true)
-        let isEnd: (UInt8) -> Bool = { "/?#".utf8.contains($0) }
-        // The authority is behind two slashes, which are at the beginning or behind the scheme.
-        let first = bytes.firstIndex(where: isEnd) ?? bytes.endIndex
-        var rest = 0
-        if first == 0 || bytes[first - 1] == UInt8(ascii: ":"), bytes[first...].starts(with: "//".utf8) {
-            rest = bytes[(first + 2)...].firstIndex(where: isEnd) ?? bytes.endIndex
-        }
-        var hasFragment = false
-        var result = Array(bytes[..<rest])
-        for byte in bytes[rest...] {
-            switch byte {
-            case UInt8(ascii: "["): result += "%5B".utf8
-            case UInt8(ascii: "]"): result += "%5D".utf8
-            case UInt8(ascii: "#") where hasFragment: result += "%23".utf8
-            default: result.append(byte)
-            }
-            if byte == UInt8(ascii: "#") { hasFragment = true }
-        }
-        return String(decoding: result, as: UTF8.self)
+    /// A reference (RFC 3986, section 4.1) that a server has sent, in which bytes that are not UTF-8 are encoded as they
+    /// came.
+    static func mendBytes(of reference: String) -> String {
+        guard reference.hasKeptBytes else { return reference }
+        return String(decoding: encode(reference.fieldBytes, .reference, keepsEscapes: true), as: UTF8.self)
     }
 
     /// The bytes with their escapes resolved. A `%` that begins no escape stays.

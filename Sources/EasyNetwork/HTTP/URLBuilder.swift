@@ -41,6 +41,16 @@ enum URLBuilder {
         return try url(base.origin, path, joined(joined(base.query, relative.query), query), relative.fragment)
     }
 
+    /// The target of a reference that a server has sent, without a user and a password.
+    ///
+    /// - Throws: the error of ``URLParts/init(resolving:against:what:)``.
+    static func url(resolving reference: String, against base: URL, what: String) throws(NetworkError) -> URL {
+        let parts = try URLParts(resolving: reference, against: base, what: what)
+        let url = try url(parts.origin, parts.path, parts.query, parts.fragment)
+        guard hasHost(url) else { throw .invalidRequest("\(what) has no host") }
+        return url
+    }
+
     /// The base URL in the text.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` if it is no absolute http or https URL with a host.
@@ -72,8 +82,10 @@ enum URLBuilder {
 
     private static func hasHost(_ url: URL) -> Bool { url.host?.isEmpty == false }
 
-    /// The scheme before `://` (RFC 3986, section 3.1); nil if there is none, as in `users/batch:get`.
-    static func scheme(of text: String) -> String? {
+    /// The scheme (RFC 3986, section 3.1) before `://`; nil if there is none, as in `users/batch:get`.
+    ///
+    /// - Parameter end: what follows the scheme. Default `://`.
+    static func scheme(of text: String, before end: StaticString = "://") -> String? {
         var text = text
         return text.withUTF8 { bytes in
             let scheme = bytes.prefix { byte in
@@ -81,7 +93,8 @@ enum URLBuilder {
                     || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
             }
             guard let first = scheme.first, first.isLetter else { return nil }
-            guard bytes[scheme.endIndex...].starts(with: "://".utf8) else { return nil }
+            let end = UnsafeBufferPointer(start: end.utf8Start, count: end.utf8CodeUnitCount)
+            guard bytes[scheme.endIndex...].starts(with: end) else { return nil }
             return String(decoding: scheme, as: UTF8.self)
         }
     }

@@ -2,7 +2,7 @@ import Foundation
 
 /// The components of a URL, percent-encoded where needed (RFC 3986, section 3).
 struct URLParts {
-    /// `https://user@host:443`; empty for a relative reference.
+    /// `https://host:443`; empty for a relative reference.
     private(set) var origin = ""
     private(set) var path = ""
     private(set) var query: String?
@@ -21,26 +21,86 @@ struct URLParts {
     /// - Parameters:
     ///   - text: an address that begins with the scheme and `://`.
     ///   - what: the subject of messages: `the address`.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for another scheme than http and https, and for an invalid user,
-    ///   host or port.
-    init(absolute text: String, scheme: String, what: String) throws(NetworkError) {
+    ///   - dropsUser: whether user and password are left out, instead of an error. Default false.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a scheme other than http and https, for an invalid host or
+    ///   port, and for a user or a password.
+    init(absolute text: String, scheme: String, what: String, dropsUser: Bool = false) throws(NetworkError) {
         let scheme = scheme.lowercased()
         guard scheme == "http" || scheme == "https" else {
             throw .invalidRequest("\(what) has the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
         }
         let authority = Self.authorityText(of: text, scheme: scheme)
         self.init(relative: text[authority.endIndex...])
-        origin = scheme + "://" + (try Self.authority(authority, what))
+        origin = scheme + "://" + (try Self.authority(authority, what, dropsUser: dropsUser))
+    }
+
+    /// The target of a reference that a server has sent, such as a `Location` (RFC 3986, section 5.2.2). A user and a
+    /// password are left out: a server must not choose the client's.
+    ///
+    /// - Parameters:
+    ///   - reference: an absolute address, or one relative to the base.
+    ///   - base: the URL of the request.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a reference that is not an http or https address.
+    init(resolving reference: String, against base: URL, what: String) throws(NetworkError) {
+        let baseText = base.absoluteString
+        let baseScheme = URLBuilder.scheme(of: baseText) ?? ""
+        let base = try URLParts(absolute: baseText, scheme: baseScheme, what: "the request", dropsUser: true)
+        let reference = PercentEncoding.mendBytes(of: reference).trimmed
+        let isNetworkPath = reference.utf8.starts(with: "//".utf8)
+        if let scheme = isNetworkPath ? baseScheme : URLBuilder.scheme(of: reference, before: ":") {
+            let rest = isNetworkPath ? reference : String(Substring(reference.utf8.dropFirst(scheme.utf8.count + 1)))
+            // Without slashes it has no host.
+            let isAbsolute = rest.utf8.starts(with: "//".utf8)
+            let text = "\(scheme):\(isAbsolute ? rest : "//")"
+            try self.init(absolute: text, scheme: scheme, what: what, dropsUser: true)
+            path = Self.withoutDotSegments(path)
+        } else {
+            self.init(relative: reference)
+            origin = base.origin
+            if path.isEmpty {
+                path = base.path
+                query = query ?? base.query
+            } else {
+                if path.utf8.first != UInt8(ascii: "/") {
+                    let end = base.path.utf8.lastIndex(of: UInt8(ascii: "/")).map(base.path.utf8.index(after:))
+                    path = (end.map { String(base.path[..<$0]) } ?? "/") + path
+                }
+                path = Self.withoutDotSegments(path)
+            }
+        }
+        // RFC 9110, section 10.2.2.
+        fragment = fragment ?? base.fragment
+    }
+
+    /// The path without the segments `.` and `..` (RFC 3986, section 5.2.4).
+    private static func withoutDotSegments(_ path: String) -> String {
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false)
+        guard segments.contains(where: { $0 == "." || $0 == ".." }) else { return path }
+        var kept: [Substring] = []
+        for segment in segments {
+            // The first segment is the empty text before the slash.
+            if segment == "..", kept.count > 1 { kept.removeLast() }
+            if segment != ".", segment != ".." { kept.append(segment) }
+        }
+        if segments.last == "." || segments.last == ".." { kept.append("") }
+        return kept.joined(separator: "/")
+    }
+
+    static func userRefusal(_ what: String) -> NetworkError {
+        // Neither an equals sign nor a colon follows a name: what looks like a secret is left out of descriptions.
+        .invalidRequest(
+            "\(what) has a user or a password before its host, which are not sent from there; give a request its "
+                + "RequestOptions.credential by HTTPCredential.basic, and a host its HostSettings.authentication by "
+                + "RequestAuthentication.password"
+        )
     }
 
     /// The host of an absolute address in lower case, with the port if the address has one. Nil for a relative address
     /// and for an invalid host.
     static func hostAndPort(of text: String) -> String? {
         guard let scheme = URLBuilder.scheme(of: text),
-            let authority = try? authority(authorityText(of: text, scheme: scheme), "it")
+            let host = try? authority(authorityText(of: text, scheme: scheme), "it", dropsUser: true).lowercased()
         else { return nil }
-        let start = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map(authority.utf8.index(after:))
-        let host = authority[(start ?? authority.startIndex)...].lowercased()
         // The port 080 is 80.
         guard let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")),
             let port = Int(host[host.utf8.index(after: colon)...])
@@ -75,18 +135,21 @@ struct URLParts {
         } ?? false
     }
 
-    /// User, host and port (RFC 3986, section 3.2).
-    private static func authority(_ text: Substring, _ what: String) throws(NetworkError) -> String {
+    /// Host and port (RFC 3986, section 3.2).
+    private static func authority(
+        _ text: Substring,
+        _ what: String,
+        dropsUser: Bool
+    ) throws(NetworkError) -> String {
         if isPlain(text) { return String(text) }
         // Readers that take a backslash for a slash would see another host.
         guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
             throw .invalidRequest("\(what) has a control character or a backslash before its path")
         }
         let bytes = text.utf8
-        var user = ""
         var start = bytes.startIndex
         if let at = bytes.lastIndex(of: UInt8(ascii: "@")) {
-            user = PercentEncoding.mend(text[..<at], .userInfo) + "@"
+            guard dropsUser else { throw userRefusal(what) }
             start = bytes.index(after: at)
         }
         let hostEnd: String.Index
@@ -96,7 +159,7 @@ struct URLParts {
             hostEnd = bytes[start...].firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
         }
         let host = try self.host(text[start..<hostEnd], what)
-        return user + host + (try port(text[hostEnd...], what))
+        return host + (try port(text[hostEnd...], what))
     }
 
     private static func host(_ host: Substring, _ what: String) throws(NetworkError) -> String {
@@ -117,8 +180,11 @@ struct URLParts {
     /// The name for DNS, `xn--…`, of a name in Unicode. Nil with versions of Foundation that do not convert it.
     private static func ascii(_ host: Substring) -> String? {
         let isName = host.utf8.allSatisfy { $0 >= 0x80 || $0.isLetter || $0.isDigit || "-._".utf8.contains($0) }
-        guard isName, let ascii = URL(string: "https://\(host)/")?.host else { return nil }
-        return ascii.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-._".utf8.contains($0) } ? ascii : nil
+        // Not its `host`, which resolves escapes: wide forms of `%41` are an A there.
+        guard isName, let ascii = URL(string: "https://\(host)/")?.absoluteString.dropFirst(8).dropLast() else {
+            return nil
+        }
+        return ascii.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-._".utf8.contains($0) } ? String(ascii) : nil
     }
 
     /// Whether the host is like `[2001:db8::1]`, with or without a zone behind `%25` (RFC 6874).
@@ -141,6 +207,8 @@ struct URLParts {
         guard text.utf8.first == UInt8(ascii: ":"), digits.allSatisfy(\.isDigit),
             digits.isEmpty || UInt16(String(decoding: digits, as: UTF8.self)) != nil
         else {
+            // A slash in a password ends the authority, and its beginning would be shown as the port.
+            guard !text.base.utf8.contains(UInt8(ascii: "@")) else { throw userRefusal(what) }
             throw .invalidRequest("\(what) has the port \"\(text.dropFirst().prefix(40))\", ports are 0 to 65535")
         }
         return digits.isEmpty ? "" : String(text)

@@ -34,7 +34,8 @@ public final class HostConfiguration: Sendable {
 
     /// Makes a host with this base URL the ``shared`` one.
     ///
-    /// - Parameter string: an absolute http or https URL, with or without a path.
+    /// - Parameter string: an absolute http or https URL, with or without a path. A user and a password in it are
+    ///   refused: they belong in ``RequestOptions/credential`` or in ``HostSettings/authentication``.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for any other string; ``shared`` stays as it was.
     @discardableResult
     public static func baseURL(_ string: String) throws(NetworkError) -> HostConfiguration {

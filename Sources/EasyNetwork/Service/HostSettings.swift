@@ -10,8 +10,8 @@ import Foundation
 /// HostConfiguration.shared = HostConfiguration(settings)
 /// ```
 public struct HostSettings: Sendable {
-    /// The URL to which the paths of requests are joined. Its own path and query are kept. Default nil: requests need
-    /// an absolute URL.
+    /// The URL to which the paths of requests are joined. Its own path and query are kept; a user and a password
+    /// are refused. Default nil: requests need an absolute URL.
     public var baseURL: URL?
 
     /// The base URL of requests with ``RequestOptions/useCDN``. Default nil: ``baseURL``.

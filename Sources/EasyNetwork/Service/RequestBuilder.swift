@@ -228,6 +228,10 @@ package enum RequestBuilder {
     /// - Throws: ``NetworkError/Code/invalidRequest`` for fields that must not be sent.
     static func check(_ message: TransportRequest) throws(NetworkError) {
         try message.check()
+        if message.url.absoluteString.utf8.contains(UInt8(ascii: "@")), message.url.withoutUser != message.url {
+            throw URLParts.userRefusal("the address")
+        }
+        try message.body.checkSegments()
         try message.headers.checkFraming()
     }
 

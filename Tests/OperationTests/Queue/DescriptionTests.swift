@@ -17,7 +17,7 @@ struct DescriptionTests {
     private let service: EasyNetworkService
 
     init() throws {
-        let url = try #require(URL(string: "https://ada:s3cret@api.example.com"))
+        let url = try #require(URL(string: "https://api.example.com"))
         service = EasyNetworkService(
             HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) { host in
                 host.retry = .never

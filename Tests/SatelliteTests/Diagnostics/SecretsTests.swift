@@ -127,7 +127,8 @@ struct SecretsTests {
                 job.tags = ["token=s3cret40"]
                 if let last = jobs.last { job.addDependency(last, policy: .allowFailure) }
                 jobs.append(job)
-                show(try await service.curlCommand(for: request))
+                // One has a user in its address, which is refused.
+                show(try? await service.curlCommand(for: request))
             }
         }
         let dependent = RequestOperation(Send(api: "y"), service: services[0])
@@ -150,7 +151,7 @@ struct SecretsTests {
         await logger.settled()
         show(await timeline.html(), await timeline.text(width: 400), try String(contentsOf: file, encoding: .utf8))
 
-        expect(jobs.filter { $0.error == nil }.count, equals: 10, "\(jobs.map { $0.error?.code })")
+        expect(jobs.filter { $0.error == nil }.count, equals: 9, "\(jobs.map { $0.error?.code })")
         expect(dependent.error?.code, equals: .dependencyFailed)
         let sent = server.requests.map { "\($0.target) \($0.headers) \(String(decoding: $0.body, as: UTF8.self))" }
         expect(sent.contains { $0.contains("s3cret15") } && sent.contains { $0.contains("s3cret33") })

@@ -179,26 +179,6 @@ struct CacheEdgeTests: CacheSuite {
         await expect(cache.usage.memoryCount, equals: 0)
     }
 
-    @Test("SEC-1: a password in a URL is not stored")
-    func userInformation() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString, isDirectory: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let disk = try NetworkCache(directory: folder)
-        let scripted = ScriptedTransport { _, _ in .answer(200, ["Cache-Control": "max-age=60"], body: "x") }
-        let service = service(at: "http://ada:topsecret@one.example") {
-            $0.cache = disk
-            $0.transport = scripted
-        }
-        _ = try? await service.send(CachedCall())
-        await disk.flush()
-        var found = false
-        let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)).allObjects
-        for case let file as URL in files {
-            if let data = try? Data(contentsOf: file), data.range(of: Data("topsecret".utf8)) != nil { found = true }
-        }
-        expect(!found)
-    }
-
     @Test("BEY-10: odd dates and fields do not trap")
     func wild() async throws {
         let dates: [TimeInterval] = [0, 1e308, -1e308, .nan, .infinity, -.infinity, 1e17, -1e17]

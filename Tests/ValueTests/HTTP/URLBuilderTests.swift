@@ -33,7 +33,6 @@ struct URLBuilderTests {
         Case("", "https://h/v1/", "https://h/v1/"), Case("", "https://h", "https://h"),
         Case("/", "https://h/v1", "https://h/v1/"), Case("/", "https://h/v1/", "https://h/v1/"),
         Case("users", "https://h:8443/v1", "https://h:8443/v1/users"),
-        Case("users", "https://u:p@h/v1", "https://u:p@h/v1/users"),
         Case("users", "http://[::1]:8080/v1", "http://[::1]:8080/v1/users"),
         // Never another host.
         Case("//evil.example/x", "https://h", "https://h/evil.example/x"),
@@ -70,8 +69,7 @@ struct URLBuilderTests {
         // Absolute.
         Case("https://other/x?a=1", "https://h/v1?k=0", "b=2", "https://other/x?a=1&b=2"),
         Case("http://other", nil, "http://other"), Case("HTTPS://Other/X", nil, "https://Other/X"),
-        Case("https://u:p@other:81/x#f", nil, "b=2", "https://u:p@other:81/x?b=2#f"),
-        Case("https://u@v:p w@other/", nil, "https://u%40v:p%20w@other/"),
+        Case("https://other:81/x#f", nil, "b=2", "https://other:81/x?b=2#f"),
         Case("https://[2001:db8::1]:8443/x", nil, "https://[2001:db8::1]:8443/x"),
         Case("https://other:/x", nil, "https://other/x"),
         Case("https://other?a=1", nil, "https://other?a=1"),
@@ -104,13 +102,16 @@ struct URLBuilderTests {
             ("users", nil, "HostConfiguration.baseURL(\"https://…\")"), ("", nil, "there is no base URL"),
             ("ftp://other/x", nil, "\"ftp\""), ("file:///etc/passwd", nil, "\"file\""),
             ("javascript://h/x", "https://h", "\"javascript\""), ("https://", nil, "no host"),
-            ("https:///x", "https://h", "no host"), ("https://u@/x", nil, "no host"), ("https://:80/x", nil, "no host"),
+            ("https:///x", "https://h", "no host"), ("https://:80/x", nil, "no host"),
             ("https://h:99999/", nil, "99999"), ("https://h:8a/", nil, "8a"), ("https://h:-1/", nil, "-1"),
             ("https://a b/", nil, "a b"), ("https://a%20b/", nil, "a%20b"), ("https://[zz]/", nil, "[zz]"),
             ("https://[::1/", nil, "host"), ("https://[::1]x/", nil, "port"),
             ("https://good.example\\@evil.example/", nil, "backslash"), ("https://h\r\nX: y/", nil, "control"),
             ("users", "ftp://h", "\"ftp\""), ("users", "h/v1", "https://"),
             ("users", "https:v1", "https://"), ("users", "file:///x", "\"file\""),
+            (" https://other/x", "https://h", "blank"), ("\r\nusers", "https://h", "blank"),
+            ("\u{FEFF}https://other/x", "https://h", "blank"), ("\u{A0}users", "https://h", "blank"),
+            ("http://％４１.com", nil, "％４１.com"), ("http://é%41.com", nil, "host"), ("http://％00.com", nil, "host"),
         ] as [(String, String?, String)]
     )
     func refusals(_ api: String, _ base: String?, _ fragment: String) throws {
@@ -118,6 +119,29 @@ struct URLBuilderTests {
         let error = #expect(throws: NetworkError.self) { try join(api, base) }
         expect(error?.code, equals: .invalidRequest)
         expect(error?.message?.contains(fragment), equals: true, "\(error?.message ?? "nil")")
+    }
+
+    @Test(
+        "SEC-4: a user or a password in an address is refused with its replacement, and is not in the message",
+        arguments: ["user:s3cret@", "s3cret@", "s3cret:@", "@", ":s3cret@", "a:s3cret/1@", "a:s3cret?@", "a:s3cret#@"]
+    )
+    func user(user: String) throws {
+        let address = "https://\(user)other/x"
+        for (api, base) in [(address, "https://h"), ("users", address)] {
+            let error = #expect(throws: NetworkError.self) {
+                try URLBuilder.url(api: api, base: URLBuilder.parts(ofBase: base), query: nil)
+            }
+            let message = error?.localizedDescription ?? ""
+            expect(error?.code == .invalidRequest && error?.message?.contains("s3cret") == false, "\(message)")
+            expect(message.contains("RequestOptions.credential") && message.contains(".password"), "\(message)")
+            expect(!message.contains("REDACTED"), "\(message)")
+        }
+        let url = try URLBuilder.url(
+            resolving: "https://u:s3cret@other/x",
+            against: #require(URL(string: "https://u:s3cret@h/")),
+            what: "it"
+        )
+        expect(url.absoluteString, equals: "https://other/x")
     }
 
     @Test("CFG-1: a host in Unicode is converted for DNS, or an error if Foundation cannot")
@@ -162,6 +186,7 @@ struct URLBuilderTests {
         for round in 0..<2_000 {
             let count = Int.random(in: 0...12, using: &generator)
             let api = String((0..<count).compactMap { _ in alphabet.randomElement(using: &generator) })
+            guard let first = api.utf8.first, first > 0x20 else { continue }
             let url = try join(api, base, "q=1")
             expect(url.host, equals: "host.example", "seed \(seed), round \(round): \(api.debugDescription)")
             expect(url.absoluteString.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "seed \(seed), round \(round)")

@@ -76,8 +76,8 @@ extension HTTPHeaders {
         guard !Self.safeMethods.contains(method.rawValue), (200..<400).contains(status), let origin = target.origin
         else { return [] }
         let named = ["Location", "Content-Location"].flatMap { rawValues(for: $0) }
-            .compactMap { URL(string: PercentEncoding.mendReference($0.trimmed), relativeTo: target) }
-            .filter { $0.absoluteURL.origin == origin }
+            .compactMap { try? URLBuilder.url(resolving: $0, against: target, what: "it") }
+            .filter { $0.origin == origin }
         var seen: Set<URL> = []
         return ([target] + named).compactMap(\.withoutFragment).filter { seen.insert($0).inserted }
     }

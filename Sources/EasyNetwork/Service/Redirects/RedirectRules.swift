@@ -87,42 +87,16 @@ struct RedirectRules {
     }
 
     private func target(_ location: String, from url: URL, _ response: NetworkResponse) throws(NetworkError) -> URL {
-        let mended = PercentEncoding.mendReference(location.trimmed)
-        let reference = mended.isEmpty ? url : URL(string: mended, relativeTo: url)
-        guard let absolute = reference?.absoluteURL,
-            var parts = URLComponents(url: absolute, resolvingAgainstBaseURL: true),
-            let scheme = parts.scheme?.lowercased()
-        else { throw failure(response, "its Location is no address: \"\(Self.shown(location))\"") }
-        guard scheme == "http" || scheme == "https" else {
-            throw failure(response, "it leads to the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
+        let target: URL
+        do throws(NetworkError) {
+            target = try URLBuilder.url(resolving: location, against: url, what: "its Location")
+        } catch {
+            throw failure(response, error.message ?? "its Location is not an address")
         }
-        guard policy.allowsDowngrade || scheme == "https" || url.scheme?.lowercased() != "https" else {
+        guard policy.allowsDowngrade || target.scheme == "https" || url.scheme?.lowercased() != "https" else {
             throw failure(response, "it leads from https to http, which the policy does not allow")
         }
-        guard parts.host?.isEmpty == false else {
-            throw failure(response, "its Location has no host: \"\(Self.shown(location))\"")
-        }
-        // A server must not choose the client's user.
-        parts.user = nil
-        parts.password = nil
-        // Section 10.2.2: the fragment of the request stays if the Location has none.
-        if parts.percentEncodedFragment == nil {
-            parts.percentEncodedFragment =
-                URLComponents(url: url, resolvingAgainstBaseURL: true)?.percentEncodedFragment
-        }
-        do throws(NetworkError) {
-            return try URLBuilder.url(api: parts.string ?? "", base: nil, query: nil)
-        } catch {
-            throw failure(response, "its Location is no address: \"\(Self.shown(location))\"")
-        }
-    }
-
-    /// Without user, password, query and fragment, which may hold secrets.
-    private static func shown(_ location: String) -> String {
-        // By bytes: a ? with an accent behind it is another Character.
-        let path = location.fieldText.utf8.prefix { !"?#".utf8.contains($0) }
-        let rest = path.lastIndex(of: UInt8(ascii: "@")).map { path[$0...] } ?? path
-        return (rest.startIndex == path.startIndex ? "" : "…") + Substring(rest).prefix(100)
+        return target
     }
 
     private func failure(_ response: NetworkResponse, _ message: String) -> NetworkError {

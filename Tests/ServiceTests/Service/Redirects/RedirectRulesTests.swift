@@ -47,7 +47,12 @@ struct RedirectRulesTests {
             ("./../g", "https://a.example/b/g"), ("g;x=1/../y", "https://a.example/b/c/y"),
             ("https://other.example:8443/x?y=%20", "https://other.example:8443/x?y=%20"),
             ("/with space/é", "https://a.example/with%20space/%C3%A9"), (" /g ", "https://a.example/g"),
-            ("https://[::1]:81/g", "https://[::1]:81/g"),
+            ("https://[::1]:81/g", "https://[::1]:81/g"), ("12:30", "https://a.example/b/c/12:30"),
+            ("https://g.example/x/../y/./z/..?a/../b", "https://g.example/y/?a/../b"),
+            ("//g.example/../g", "https://g.example/g"), ("https://g.example/a/../../b", "https://g.example/b"),
+            ("https://a.example//x/..//y", "https://a.example///y"),
+            ("https://bücher.example/ü", "https://xn--bcher-kva.example/%C3%BC"),
+            ("//BÜCHER.example:81", "https://xn--bcher-kva.example:81"),
             ("/list?filter[name]=a%20b", "https://a.example/list?filter%5Bname%5D=a%20b"),
             ("//[::1]/a[1]?b=%2F#c%20[d]#e", "https://[::1]/a%5B1%5D?b=%2F#c%20%5Bd%5D%23e"),
             ("g[1]%20", "https://a.example/b/c/g%5B1%5D%20"), ("?a=[//]%20", "https://a.example/b/c/d;p?a=%5B//%5D%20"),
@@ -161,11 +166,11 @@ struct RedirectRulesTests {
         }
         for location in [
             "https:///cb?token=s3cret", "https:?token=s3cret", "https:///#token=s3cret", "//ada:s3cret@/x",
-            "https://ada:s3cret@a b/",
+            "https://ada:s3cret@a b/", "https://ada:s3cret/1@a/", "//ada:s3cret?@a",
         ] {
             expect(!failure { try redirect(to: location) }.contains("s3cret"), "\(location)")
         }
-        for location in ["https://", "https:///x", "https://a b/"] {
+        for location in ["https://", "https:///x", "https://a b/", "https://％４１.com/", "https:a"] {
             expect(!failure { try redirect(to: location) }.isEmpty)
         }
     }

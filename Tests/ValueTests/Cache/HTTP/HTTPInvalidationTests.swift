@@ -43,8 +43,9 @@ struct HTTPInvalidationTests {
     private static let namedURLs: [(String, [String])] = [
         ("Location: /new", ["https://a.example/new"]), ("Location: 2", ["https://a.example/items/2"]),
         ("Content-Location: ?y=1#part", ["https://a.example/items/1?y=1"]),
-        ("location: HTTPS://A.example:443/new", ["HTTPS://A.example:443/new"]),
+        ("location: HTTPS://A.example:443/new", ["https://A.example:443/new"]),
         ("Location: /l | Content-Location: /c", ["https://a.example/l", "https://a.example/c"]),
+        ("Location: https://a.example/x/../y", ["https://a.example/y"]),
         ("Location: /with space", ["https://a.example/with%20space"]),
         ("Location: /list?filter[name]=a%20b", ["https://a.example/list?filter%5Bname%5D=a%20b"]),
         ("Location: https://b.example/new", []), ("Location: http://a.example/new", []),
