@@ -76,7 +76,8 @@ extension Date {
         "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday",
     ]
 
-    /// A date in one of the three forms that a header field may have (RFC 9110, section 5.6.7), in any case.
+    /// A date in one of the three forms that a header field may have (RFC 9110, section 5.6.7), in any case. As some
+    /// servers write it, the day may have one digit, and `UTC` or `+0000` may replace `GMT`.
     ///
     /// The day of the week is not compared with the date.
     ///
@@ -89,7 +90,7 @@ extension Date {
         if reader.skip(", ") {
             moment = reader.dayFirst(now: now)
         } else if reader.skip(" "), let month = reader.month(), reader.skip(" "),
-            let day = reader.skip(" ") ? reader.number(1) : reader.number(2), reader.skip(" "),
+            let day = reader.skip(" ") ? reader.number(1) : reader.day(), reader.skip(" "),
             var time = reader.time(), reader.skip(" "), let year = reader.number(4)
         {
             // Sun Nov  6 08:49:37 1994
@@ -191,6 +192,9 @@ private struct DateReader {
         return part.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
     }
 
+    /// The day of a month, with two digits or one.
+    mutating func day() -> Int? { number(2) ?? number(1) }
+
     mutating func month() -> Int? {
         guard let month = CivilDate.month(rest) else { return nil }
         rest = rest.dropFirst(3)
@@ -206,10 +210,11 @@ private struct DateReader {
 
     /// `06 Nov 1994 08:49:37 GMT` or `06-Nov-94 08:49:37 GMT`.
     mutating func dayFirst(now: Date) -> CivilDate? {
-        guard let day = number(2) else { return nil }
+        guard let day = day() else { return nil }
         let isObsolete = skip("-")
         guard isObsolete || skip(" "), let month = month(), skip(isObsolete ? "-" : " "),
-            var year = number(isObsolete ? 2 : 4), skip(" "), var moment = time(), skip(" GMT")
+            var year = number(isObsolete ? 2 : 4), skip(" "), var moment = time(),
+            skip(" GMT") || skip(" UTC") || skip(" +0000")
         else { return nil }
         if isObsolete {
             let today = CivilDate(now)

@@ -64,14 +64,20 @@ struct ContentDisposition: Equatable {
         return String(bytes: scalars.map { UInt8($0.value) }, encoding: .utf8) ?? text
     }
 
-    /// The text of a value with its charset, which is always UTF-8: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2).
-    /// Nil if it is empty or invalid.
+    /// The text of a value with its charset: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2). ISO 8859-1 is of its
+    /// predecessor (RFC 5987, section 3.2). Nil if it is empty or invalid.
     private static func extendedText(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0].lowercased() == "utf-8", !parts[2].isEmpty else { return nil }
+        guard parts.count == 3, !parts[2].isEmpty else { return nil }
         // Brackets are allowed, since JavaScript's `encodeURIComponent` does not escape them.
         guard parts[2].utf8.allSatisfy({ HTTPSyntax.isTokenByte($0) || "()".utf8.contains($0) }) else { return nil }
-        return parts[2].removingPercentEncoding
+        let charsets: [String: String.Encoding] = ["utf-8": .utf8, "iso-8859-1": .isoLatin1]
+        let bytes = PercentEncoding.decode(parts[2].utf8)
+        // Each escape is two bytes longer than what it stands for; a broken one is not.
+        guard let charset = charsets[parts[0].lowercased()],
+            bytes.count == parts[2].utf8.count - 2 * parts[2].utf8.count(where: { $0 == UInt8(ascii: "%") })
+        else { return nil }
+        return String(bytes: bytes, encoding: charset)
     }
 }
 

@@ -52,7 +52,7 @@ package enum RequestBuilder {
             encoder,
             host
         )
-        if content != nil, method == .get || method == .head {
+        if content != nil, method == .get || method == .head || method.rawValue == "TRACE" {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
         let api = filtered?.url.absoluteString ?? ownAPI

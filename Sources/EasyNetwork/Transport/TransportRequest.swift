@@ -146,6 +146,8 @@ extension TransportRequest {
         guard HTTPSyntax.isToken(method.rawValue.utf8) else {
             throw Self.invalid("the method \"\(method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
         }
+        // RFC 9110, section 9.3.8.
+        guard method.rawValue != "TRACE" || body == .none else { throw Self.invalid("a TRACE request has no body") }
     }
 
     fileprivate static func invalid(_ message: String) -> NetworkError {

@@ -9,8 +9,10 @@ struct DatesTests {
     private static let now = Date(timeIntervalSince1970: 1_767_225_600)
 
     @Test(
-        "BEY-10: the three forms of a date are read",
+        "BEY-10: the three forms of a date are read, and what servers make of them",
         arguments: [
+            "Sun, 6 Nov 1994 08:49:37 GMT", "Sunday, 6-Nov-94 08:49:37 GMT", "Sun Nov 6 08:49:37 1994",
+            "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 6 Nov 1994 08:49:37 utc",
             "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
             "sun, 06 nov 1994 08:49:37 gmt",
         ]
@@ -22,7 +24,9 @@ struct DatesTests {
     @Test(
         "BEY-10: other texts are not dates",
         arguments: [
-            "", " ", "Sun", "Sun, 06 Nov 1994 08:49:37 PST", "Sun, 06 Nov 1994 08:49:37",
+            "", " ", "Sun", "Sun, 06 Nov 1994 08:49:37 PST", "Sun, 06 Nov 1994 08:49:37 +0100",
+            "Sun, 006 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 +00000", "Sun, 06 Nov 1994 08:49:37",
             "Sun, 31 Apr 1994 08:49:37 GMT",
             "Sun, 29 Feb 1995 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 1994 08:60:00 GMT",
             "Sun, 06 Nov 1994 08:49:61 GMT", "Sun, 06 Nov 94 08:49:37 GMT", "Sun, 6 Nov 199４ 08:49:37 GMT",

@@ -30,6 +30,8 @@ struct ContentDispositionTests {
             ("attachment; FILENAME*=UTF-8''%E2%82%AC.txt; filename=EURO.txt", "€.txt"),
             ("attachment; filename*=UTF-8''it's(1)*.txt", "it's(1)*.txt"),
             ("attachment; filename* = UTF-8''a.txt", "a.txt"),
+            ("attachment; filename*=ISO-8859-1''na%EFve%20%25.txt; filename=naive.txt", "naïve %.txt"),
+            ("attachment; filename*=iso-8859-1'de'%FCb.txt", "üb.txt"),
         ]
     )
     func extended(field: String, name: String) {
@@ -40,7 +42,8 @@ struct ContentDispositionTests {
         "TRF-2: RFC 8187, section 3.2: the plain name replaces an invalid extended one",
         arguments: [
             "UTF-8''%E2%82.txt", "UTF-8''%", "UTF-8''%4", "UTF-8''%zz", "UTF-8''%+1", "UTF-8'a.txt", "a.txt", "''a.txt",
-            "windows-1252''a.txt", "iso-8859-1''a.txt", "\"UTF-8''a.txt\"", "UTF-8''a b.txt", "UTF-8''é.txt", "UTF-8''",
+            "windows-1252''a.txt", "iso-8859-1''%E", "iso-8859-15''a.txt", "\"UTF-8''a.txt\"", "UTF-8''a b.txt",
+            "UTF-8''é.txt", "UTF-8''",
             "",
         ]
     )

@@ -4,19 +4,20 @@ import Foundation
 struct RedirectRules {
     let policy: RedirectPolicy
 
-    /// Fields that describe a body (RFC 9110, section 8), meaningless without one.
+    /// Fields that describe a body (RFC 9110, sections 8 and 15.4), meaningless without one.
     private static let contentFields = [
-        "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Digest", "Content-Digest",
+        "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Disposition",
+        "Content-MD5", "Content-Range", "Content-Digest", "Digest", "Repr-Digest", "Last-Modified",
     ]
 
     /// The fields sent to another origin: the general ones of HTTP (RFC 9110, RFC 9111), and the keys of a request that
     /// is repeated or resumed. Not `Referer`, `From`, `Origin`, `Host` and credentials.
     private static let commonFields: Set<String> = Set(
         contentFields.map { $0.lowercased() } + [
-            "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-disposition",
-            "content-md5", "content-range", "dnt", "expect", "idempotency-key", "if-match", "if-modified-since",
-            "if-none-match", "if-range", "if-unmodified-since", "last-event-id", "pragma", "prefer", "priority",
-            "range", "repr-digest", "te", "user-agent", "want-content-digest", "want-repr-digest",
+            "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "dnt", "expect",
+            "idempotency-key", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since",
+            "last-event-id", "pragma", "prefer", "priority", "range", "te", "user-agent", "want-content-digest",
+            "want-repr-digest",
         ]
     )
 

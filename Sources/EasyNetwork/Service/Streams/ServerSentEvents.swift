@@ -28,8 +28,8 @@ extension EasyNetworkService {
     /// for longer than ``TransportDeadlines/idle`` of the host, without even a comment, is connected again.
     ///
     /// Cancelling the task that iterates, cancelling this service, or releasing the iterator ends the connection. The
-    /// iteration throws errors that another connection cannot mend: a status that is not accepted,
-    /// ``NetworkError/Code/cannotParseResponse`` for another media type.
+    /// iteration throws errors that another connection cannot fix: ``NetworkError/Code/unacceptableStatus`` for a
+    /// status other than 200, ``NetworkError/Code/cannotParseResponse`` for another media type.
     ///
     /// - Parameters:
     ///   - request: the request of each connection.
@@ -136,9 +136,13 @@ private struct ServerSentEvents {
             throw error
         }
         guard answer.statusCode != 204 else { return false }
+        let beginning = NetworkResponse(statusCode: answer.statusCode, headers: answer.headers, url: answer.url)
+        // HTML Living Standard, section 9.2.3.
+        guard answer.statusCode == 200 else {
+            throw beginning.error(.unacceptableStatus, message: "events come with status 200 only")
+        }
         guard MediaType(answer.headers)?.essence == "text/event-stream" else {
             let type = answer.headers["Content-Type"] ?? "none"
-            let beginning = NetworkResponse(statusCode: answer.statusCode, headers: answer.headers, url: answer.url)
             throw beginning.error(
                 .cannotParseResponse,
                 message: "the media type is \(type.prefix(80)), not text/event-stream"

@@ -117,7 +117,7 @@ extension CurlExchange {
         }
         // Without a body libcurl's own method is GET.
         guard body != nil || method != "GET" || handle.method != nil else { return }
-        if method != handle.method { try request.checkMethod() }
+        if method != handle.method || body != nil { try request.checkMethod() }
         try handle.setMethod(method)
     }
 

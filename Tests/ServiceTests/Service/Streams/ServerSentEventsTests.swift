@@ -205,6 +205,7 @@ struct ServerSentEventsTests: ServiceSuite {
         }
         try await expect(error(503, type)?.code, equals: .unacceptableStatus)
         try await expect(error(401, type)?.code, equals: .unauthorized)
+        for status in [201, 203, 206] { try await expect(error(status, type)?.code, equals: .unacceptableStatus) }
         let page = try await error(200, ["Content-Type": "text/html"])
         expect(page?.code, equals: .cannotParseResponse)
         expect(page?.statusCode, equals: 200)
