@@ -10,6 +10,27 @@ extension RequestBody {
         contentTypes[fileExtension.lowercased()] ?? unknownContentType
     }
 
+    /// Whether a request's Content-Type names another format than its body has, or lacks the boundary of its parts, so
+    /// that no server could read the body. A text, and bytes of an unknown type, may be of any format.
+    ///
+    /// - Parameter bodyType: the body's own type.
+    static func contradicts(_ contentType: String, _ bodyType: String) -> Bool {
+        guard let given = MediaType(contentType), let own = MediaType(bodyType) else { return false }
+        if let boundary = bodyType.range(of: "boundary=") {
+            let text = bodyType[boundary.upperBound...].prefix { $0 != ";" }.filter { $0 != "\"" }.trimmed
+            return !given.essence.hasPrefix("multipart/") || !contentType.contains(text)
+        }
+        guard let format = format(given) else { return false }
+        return format != self.format(own) && own.essence != "text/plain" && own.essence != unknownContentType
+    }
+
+    /// The name of one of the formats that the package writes itself.
+    private static func format(_ type: MediaType) -> String? {
+        if type.isJSON { return "json" }
+        if type.essence.hasPrefix("multipart/") { return "multipart" }
+        return [QueryEncoder.formContentType, "application/x-plist"].first { $0 == type.essence }
+    }
+
     private static let contentTypes = [
         "7z": "application/x-7z-compressed", "aac": "audio/aac", "apng": "image/apng", "avif": "image/avif",
         "avi": "video/x-msvideo", "bmp": "image/bmp", "bz2": "application/x-bzip2", "css": "text/css",

@@ -6,6 +6,10 @@ import Foundation
 /// var body: RequestBody { .json(NewUser(name: "Ada")) }
 /// ```
 ///
+/// A body's Content-Type is sent unless the request's ``BaseAPIRequest/headers`` have another. A header that contradicts
+/// the body is replaced, and the log of the host says so once for each type of request: `multipart/form-data` without
+/// the boundary of the form, or `application/json` from ``BaseAPIRequest/defaultJsonHeader()`` for a form or an image.
+///
 /// Creating a body never fails; a value that cannot be encoded ends its request with
 /// ``NetworkError/Code/invalidRequest``. A body can be sent again, unless it is a stream whose
 /// ``TransportBodyStream/isReplayable`` is false.
@@ -27,7 +31,7 @@ public struct RequestBody: Sendable {
     ///
     /// - Parameters:
     ///   - data: the bytes.
-    ///   - contentType: the value of the header field unless the request sets it; default nil, none.
+    ///   - contentType: the value of the header field unless the request sets another; default nil, none.
     public static func data(_ data: Data, contentType: String? = nil) -> RequestBody {
         RequestBody { (_) throws(NetworkError) in (.data(data), contentType) }
     }

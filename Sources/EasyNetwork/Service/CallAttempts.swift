@@ -151,6 +151,11 @@ struct CallAttempts {
 
     /// Sends the request until there is an answer, or an error that is not retried.
     mutating func run() async -> Answer {
+        if let replaced = snapshot.replacedContentType, context.isHeard,
+            context.host.isFirstTold(of: snapshot.request)
+        {
+            context.tell(call, .contentTypeReplaced(replaced.given, by: replaced.sent))
+        }
         var state = State.attempt(Cause(reason: .first), after: nil)
         while true {
             do throws(NetworkError) {

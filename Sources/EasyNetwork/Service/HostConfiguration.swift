@@ -65,6 +65,9 @@ public final class HostConfiguration: Sendable {
     /// The circuits to the servers that were called by a ``CircuitBreaker``, by their origins.
     private let circuits = Locked<[String: Circuit]>([:])
 
+    /// The types of requests whose ``NetworkEvent/Kind/contentTypeReplaced(_:by:)`` was told.
+    private let toldTypes = Locked<Set<String>>([])
+
     package let broadcast = EventBroadcast()
 
     /// Creates a host with settings.
@@ -271,6 +274,12 @@ public final class HostConfiguration: Sendable {
             circuits[origin] = circuit
             return circuit
         }
+    }
+
+    /// Whether nothing was told about the headers of this type of request; true once.
+    func isFirstTold(of request: any BaseAPIRequest) -> Bool {
+        let name = String(reflecting: type(of: request))
+        return toldTypes.withLock { $0.insert(name).inserted }
     }
 
     /// Adds a request's part of a retry to the budget.

@@ -42,6 +42,9 @@ public struct NetworkEvent: Sendable {
         /// The call ended, with an error or nil for success. Only the host tells it. A cancelled operation may finish
         /// before its calls have ended.
         case callEnded(NetworkError?)
+        /// The request's headers have a Content-Type that contradicts its body, whose own type is sent. Told once for each
+        /// type of request.
+        case contentTypeReplaced(String, by: String)
         /// A message goes out: the first of the call, a redirect, a retry.
         indirect case attemptStarted(NetworkAttempt, TransportRequest)
         /// Its answer has come, with a body unless that goes elsewhere as it comes, or there was none. After a cancel,
@@ -89,7 +92,7 @@ public struct NetworkEvent: Sendable {
         case heads
         /// Everything.
         case debug
-        /// The end of an attempt, of a job, and of a call without a job.
+        /// The end of an attempt, of a job, and of a call without a job; a header that was replaced.
         case info
         /// The failure of a job, or of a call without one.
         case error
@@ -182,7 +185,7 @@ public struct NetworkEvent: Sendable {
         switch kind {
         case .finished(let error?) where error.code != .cancelled: .error
         case .callEnded(let error?) where operation == nil && error.code != .cancelled: .error
-        case .finished, .attemptEnded: .info
+        case .finished, .attemptEnded, .contentTypeReplaced: .info
         case .callEnded where operation == nil: .info
         default: .debug
         }
@@ -223,6 +226,8 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
         case .slotRegained: "has a slot again"
         case .finished(let error), .callEnded(let error): Self.end(error)
         case .callStarted: "began"
+        case .contentTypeReplaced(let given, let sent):
+            "sends the Content-Type of its body, \(sent.cleaned()), instead of \(given.cleaned()) from its headers"
         case .attemptStarted(let attempt, _):
             "\(attempt.reason): \(attempt.request.method) \(Redaction.standard.redacted(attempt.request.url))"
         case .attemptEnded(let attempt, _):

@@ -2,11 +2,14 @@ import Foundation
 
 /// Builds the message from a request and the settings of its host. Has no other effects.
 package enum RequestBuilder {
+    /// - Parameter noteContentType: called with the request's Content-Type and the body's, if the body's replaces one
+    ///   that contradicts it.
     /// - Throws: ``NetworkError/Code/invalidRequest`` with the reason.
     package static func build(
         _ request: some BaseAPIRequest,
         _ options: RequestOptions,
-        for host: HostConfiguration
+        for host: HostConfiguration,
+        noteContentType: (_ given: String, _ sent: String) -> Void = { _, _ in }
     ) throws(NetworkError) -> TransportRequest {
         var deadlines = options.deadlines ?? host.settings.deadlines
         try check(deadlines, of: options.deadlines == nil ? "host" : "request")
@@ -59,8 +62,12 @@ package enum RequestBuilder {
         let url = try URLBuilder.url(api: api, base: filtered == nil ? base : nil, query: query)
         var headers =
             filtered.map { host.headers(of: $0, for: url) } ?? host.headers(for: url, options).merging(own)
-        if let type = content?.contentType, headers["Content-Type"] == nil || own["Content-Type"] == nil {
-            headers["Content-Type"] = type
+        if let type = content?.contentType {
+            // A type of the host's is for bodies without one.
+            let given = own["Content-Type"] == nil ? nil : headers["Content-Type"]
+            let isReplaced = given.map { RequestBody.contradicts($0, type) } ?? true
+            if isReplaced { headers["Content-Type"] = type }
+            if let given, isReplaced { noteContentType(given, type) }
         }
         var body = content?.body ?? .none
         if let ownBody, ownBody.isGzipped, headers["Content-Encoding"] == nil,

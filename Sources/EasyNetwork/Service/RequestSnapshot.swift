@@ -9,6 +9,8 @@ final class RequestSnapshot: Sendable {
     let request: any BaseAPIRequest
     let options: RequestOptions
     let host: HostConfiguration
+    /// The Content-Type of the request's headers that the body's has replaced, since it contradicts the body.
+    let replacedContentType: (given: String, sent: String)?
     /// The message before interceptors, the host's credential, and cookies; each attempt begins with it.
     let message: TransportRequest
     let validation: ResponseValidation
@@ -28,12 +30,14 @@ final class RequestSnapshot: Sendable {
         for host: HostConfiguration,
         change: ((inout TransportRequest) -> Void)? = nil
     ) throws(NetworkError) {
-        var message = try RequestBuilder.build(request, options, for: host)
+        var replaced: (given: String, sent: String)?
+        var message = try RequestBuilder.build(request, options, for: host) { replaced = ($0, $1) }
         change?(&message)
         self.request = request
         self.options = options
         self.host = host
         self.message = message
+        replacedContentType = replaced
         // Each setting is read by itself: a copy of all settings costs more.
         validation = options.validation ?? host.settings.validation
         retry = options.retry ?? host.settings.retry

@@ -25,6 +25,7 @@ struct NetworkEventTests {
             case .finished(let error): "finished\(error.map { " \($0.code)" } ?? "")"
             case .callStarted: "call started"
             case .callEnded(let error): "call ended\(error.map { " \($0.code)" } ?? "")"
+            case .contentTypeReplaced: event.description
             case .attemptStarted(let attempt, let message): "\(attempt.reason) \(message.url.path)"
             case .attemptEnded(let attempt, let result):
                 "ended \(attempt.statusCode ?? 0)\((try? result.get().body.count).map { ", \($0) bytes" } ?? "")"
@@ -115,6 +116,32 @@ struct NetworkEventTests {
         expect(events.allSatisfy { $0.operation == nil && $0.callNumber == events[0].callNumber })
         expect(events.map(\.level), equals: [.debug, .debug, .info, .error])
         expect(events[0].host, equals: "api.example.com")
+    }
+
+    @Test("REQ-3: the log says once for each type of request that its Content-Type was replaced")
+    func replacedContentType() async throws {
+        struct Form: BaseAPIRequest {
+            let api = "a"
+            let method = NetworkService.Method.post
+            var headers: [String: String]? { defaultJsonHeader() }
+            var body: RequestBody? { .form(["a": 1]) }
+        }
+        let host = ScriptedTransport { _, _ in .answer(200) }.host()
+        let heard = Heard()
+        let subscription = host.subscribe(heard.note)
+        for _ in 0..<3 { _ = try await EasyNetworkService(host).send(Form()) }
+        await subscription.settled()
+        let told = heard.events.withLock {
+            $0.filter { if case .contentTypeReplaced = $0.kind { true } else { false } }
+        }
+        expect(told.map(\.level), equals: [.info])
+        expect(
+            told.first?.description.hasSuffix(
+                "sends the Content-Type of its body, application/x-www-form-urlencoded, instead of application/json "
+                    + "from its headers"
+            ),
+            equals: true
+        )
     }
 
     @Test("DIA-1: hits and misses of the cache are told with their reason")

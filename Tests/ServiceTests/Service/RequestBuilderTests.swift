@@ -213,9 +213,62 @@ struct RequestBuilderTests {
         }
     }
 
-    @Test("REQ-3: GET and HEAD with a body, and a body given twice, are refused")
-    func bodyConflicts() {
-        for method in [NetworkService.Method.get, .head] {
+    private static let types: [(RequestBody, given: String, isKept: Bool)] = {
+        var form = MultipartForm()
+        form.append("a", name: "a")
+        let multipart = RequestBody.multipart(form)
+        let file = { (name: String) in
+            RequestBody.data(Data(), contentType: RequestBody.contentType(forExtension: name))
+        }
+        return [
+            (multipart, "multipart/form-data", false), (multipart, "application/json", false),
+            (multipart, "multipart/form-data; boundary=x", false),
+            (multipart, "multipart/related; boundary=\"\(form.boundary)\"", true),
+            (.form(["a": 1]), "application/json", false), (.form(["a": 1]), "multipart/form-data", false),
+            (.form(["a": 1]), "application/x-www-form-urlencoded; charset=utf-8", true),
+            (.json([1]), "application/x-www-form-urlencoded", false), (.json([1]), "application/vnd.api+json", true),
+            (.json([1]), "application/x-amz-json-1.1", true), (.json([1]), "text/plain", true),
+            (.propertyList([1]), "application/json", false), (.propertyList([1]), "application/xml", true),
+            (.text("{}"), "application/json", true), (.data(Data()), "application/json", true),
+            (file("png"), "application/json", false), (file("json"), "application/json; charset=utf-8", true),
+            (file("unknown"), "multipart/mixed; boundary=x", true), (.form(["a": 1]), "nonsense", true),
+        ]
+    }()
+
+    @Test("REQ-3: the type of a body replaces a header that contradicts it, and no other", arguments: types.indices)
+    func contentTypes(index: Int) throws {
+        let (body, given, isKept) = Self.types[index]
+        let request = AnyRequest(method: .post, headers: ["content-type": given], body: body)
+        let host = HostConfiguration(baseURL: URL(string: "https://h/v1"))
+        var noted: [String] = []
+        let built = try RequestBuilder.build(request, request.options, for: host) { noted = [$0, $1] }
+        let type = try body.build().contentType
+        expect(built.headers.values(for: "Content-Type"), equals: [isKept ? given : type ?? ""])
+        expect(noted, equals: isKept ? [] : [given, type ?? ""])
+        let params = AnyRequest(
+            method: .post,
+            query: .form,
+            makeParams: { ["a": 1] },
+            headers: request.defaultJsonHeader()
+        )
+        try expect(self.build(params).headers["Content-Type"], equals: "application/x-www-form-urlencoded")
+    }
+
+    @Test("SEC-4: a message whose address was given a user later is refused")
+    func user() throws {
+        let url = try #require(URL(string: "https://ada:s3cret@h/a"))
+        let error = #expect(throws: NetworkError.self) { try RequestBuilder.check(TransportRequest(url: url)) }
+        expect(
+            error?.message?.contains("credential") == true && error?.localizedDescription.contains("s3cret") == false
+        )
+    }
+
+    @Test("REQ-3: GET, HEAD and TRACE with a body, and a body given twice, are refused")
+    func bodyConflicts() throws {
+        let url = try #require(URL(string: "https://h/a"))
+        let trace = TransportRequest(method: .init(rawValue: "trace"), url: url, body: .data(Data("x".utf8)))
+        #expect(throws: NetworkError.self) { try trace.check() }
+        for method in [NetworkService.Method.get, .head, .init(rawValue: "TRACE")] {
             expect(message(AnyRequest(method: method, body: .text("x"))).hasPrefix("a \(method) request has no body"))
             expect(message(AnyRequest(method: method, query: .json, makeParams: { ["a": 1] })).contains("no body"))
         }
