@@ -133,7 +133,8 @@ public struct RequestBody: Sendable {
         data(Data(encoder.encode(parameters, isForm: true).utf8), contentType: QueryEncoder.formContentType)
     }
 
-    /// A regular file, read while it is sent, in constant memory. It must not change until the request has ended.
+    /// A regular file, read while it is sent, in constant memory. It must not change until the request has ended: a file
+    /// whose length changes ends it with ``NetworkError/Code/invalidRequest``.
     ///
     /// Its Content-Type follows from the extension of its name, `image/png` from `.png`; an unknown extension gives
     /// `application/octet-stream`.
@@ -141,7 +142,8 @@ public struct RequestBody: Sendable {
         file(url, contentType: contentType(forExtension: url.pathExtension))
     }
 
-    /// A regular file, read while it is sent, in constant memory. It must not change until the request has ended.
+    /// A regular file, read while it is sent, in constant memory. It must not change until the request has ended: a file
+    /// whose length changes ends it with ``NetworkError/Code/invalidRequest``.
     ///
     /// - Parameters:
     ///   - url: the URL of the file.

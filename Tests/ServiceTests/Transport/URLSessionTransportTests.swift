@@ -35,6 +35,32 @@ struct URLSessionTransportTests {
         await expect(server.waitForConnections(0))
     }
 
+    @Test("REQ-4: a file that has become longer until the response is an error", arguments: [false, true])
+    func longerFile(grows: Bool) async throws {
+        let folder = TestFolder()
+        let file = folder.write("0123456789", to: "a")
+        let server = try MockServer()
+        server.route("PUT", "/a") { _ in
+            if grows, let handle = try? FileHandle(forWritingTo: file) {
+                _ = try? handle.seekToEnd()
+                try? handle.write(contentsOf: Data("a".utf8))
+                try? handle.close()
+            }
+            return .status(201)
+        }
+        struct Put: BaseAPIRequest {
+            let api = "a"
+            let method = NetworkService.Method.put
+            let body: RequestBody?
+        }
+        let service = EasyNetworkService(server.host(transport: URLSessionTransport()))
+        do {
+            try await expect(service.send(Put(body: .file(file))).statusCode == 201 && !grows)
+        } catch {
+            expect(grows && error.code == .invalidRequest && error.message?.contains("longer") == true, "\(error)")
+        }
+    }
+
     @Test("SEC-2, CBK-2: the release closes the connections after cancels before the start too")
     func closesAfterEarlyCancels() async throws {
         let server = try MockServer()

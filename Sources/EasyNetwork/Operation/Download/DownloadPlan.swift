@@ -191,20 +191,25 @@ struct DownloadPlan: Sendable {
         if let total = total ?? expectedTotal, found != total { return nil }
         if let length = head.headers.contentLength, length != range.upperBound - range.lowerBound { return nil }
         // A server may not know If-Range.
-        switch question.validator {
-        case .entityTag:
-            // A 206 repeats it (section 15.3.7); ranges without one must not be combined (section 15.3.7.3).
-            guard EntityTag(head.headers)?.text == question.validator.fieldValue else { return nil }
-        case .date:
-            // A 206 need not repeat it.
-            let date = head.headers.single("Last-Modified", .unanimous, \.trimmed)
-            guard head.headers["Last-Modified"] == nil || date == question.validator.fieldValue else { return nil }
-        }
+        guard !Self.isOtherState(head.headers, question.validator) else { return nil }
+        // A 206 repeats the tag (section 15.3.7); ranges without one must not be combined (section 15.3.7.3).
+        if case .entityTag = question.validator, head.headers["ETag"] == nil { return nil }
         if total == nil {
             state.total = found
             state.segments[segments.count - 1].upper = found
         }
         return range
+    }
+
+    /// Whether a response is of another state of the file. It need not repeat the validator, but then it has no
+    /// validator of the other kind.
+    private static func isOtherState(_ headers: HTTPHeaders, _ validator: RangeValidator) -> Bool {
+        let (hasTag, hasDate) = (headers["ETag"] != nil, headers["Last-Modified"] != nil)
+        return switch validator {
+        case .entityTag(let text): hasTag ? EntityTag(headers)?.text != text : hasDate
+        case .date(let text):
+            hasDate ? headers.single("Last-Modified", .unanimous, \.trimmed) != text : hasTag
+        }
     }
 
     /// The range of another address joins what is there.
@@ -218,12 +223,7 @@ struct DownloadPlan: Sendable {
     private mutating func unsatisfied(_ head: TransportHead, _ question: Question, of index: Int) -> Answer {
         let found = ContentRange(head.headers)?.total
         guard let found, found == question.lower, total ?? found == found else { return giveUp() }
-        // It need not repeat the tag; another tag means another state of the file.
-        if case .entityTag(let tag) = question.validator, head.headers["ETag"] != nil,
-            EntityTag(head.headers)?.text != tag
-        {
-            return giveUp()
-        }
+        guard !Self.isOtherState(head.headers, question.validator) else { return giveUp() }
         state.total = found
         if segments.count == 1 { state.segments[0].upper = found }
         return segments.indices.contains(index) && segments[index].isComplete ? .complete : giveUp()

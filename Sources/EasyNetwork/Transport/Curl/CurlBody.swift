@@ -111,12 +111,20 @@ final class CurlBody {
     }
 
     private func readFile(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int {
-        let wanted = Int(min(Int64(buffer.count), (count ?? 0) - position))
-        guard wanted > 0 else { return 0 }
-        let got = pread(descriptor, buffer.baseAddress, wanted, off_t(position))
-        guard got > 0 else {
-            let reason = got == 0 ? "it became shorter while it was sent" : String(cString: strerror(errno))
-            throw NetworkError(code: .invalidRequest, message: "the body's file cannot be read: \(reason)")
+        func failure(_ reason: String) -> NetworkError {
+            NetworkError(code: .invalidRequest, message: "the body's file cannot be read: \(reason)")
+        }
+        let end = count ?? 0
+        let wanted = Int(min(Int64(buffer.count), end - position))
+        let got = wanted > 0 ? pread(descriptor, buffer.baseAddress, wanted, off_t(position)) : 0
+        guard got >= 0 else { throw failure(String(cString: strerror(errno))) }
+        guard got > 0 || wanted == 0 else { throw failure("it became shorter while it was sent") }
+        // Before the last bytes go out, after which the server would take the beginning for the file.
+        if position + Int64(got) == end {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0, Int64(status.st_size) <= end else {
+                throw failure("it became longer while it was sent")
+            }
         }
         position += Int64(got)
         return got

@@ -32,6 +32,8 @@ final class URLSessionExchange: TransportExchange {
         var begun: TimeInterval?
         var firstByte: TimeInterval?
         var decodedBodyLimit: DecodedBodyLimit?
+        /// The length of the body's file when the task was made.
+        var fileCount: Int?
         /// The bytes of the body that were sent.
         var sentCount: Int64 = 0
         /// The session's measurements, on platforms that have them.
@@ -177,6 +179,8 @@ final class URLSessionExchange: TransportExchange {
             guard (try? url.resourceValues(forKeys: [.isRegularFileKey]))?.isRegularFile == true else {
                 throw NetworkError(code: .invalidRequest, message: "the body's file \(url.path) is not a regular file")
             }
+            let count = try request.body.length()
+            state.withLock { $0.fileCount = count }
             return session.uploadTask(with: message, fromFile: url)
         case .stream:
             guard let file = state.withLock({ $0.spoolFile }) else { throw NetworkError(code: .cancelled) }
@@ -289,7 +293,13 @@ final class URLSessionExchange: TransportExchange {
             let message = "the server's certificate is not among those that are trusted"
             return end(stopped, NetworkError(code: .tls, message: message, underlying: error))
         }
-        end(stopped, error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) })
+        var failure = error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) }
+        // The session has sent a part of the file as if it was the whole.
+        if error == nil, let count = stopped.fileCount, (try? request.body.length()) ?? count > count {
+            let message = "the body's file cannot be read: it became longer while it was sent"
+            failure = NetworkError(code: .invalidRequest, message: message)
+        }
+        end(stopped, failure)
     }
 
     /// Ends the exchange: the whole answer is there, but the task would wait for credentials.

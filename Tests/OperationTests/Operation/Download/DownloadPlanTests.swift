@@ -125,6 +125,37 @@ struct DownloadPlanTests {
         if answer == .startOver { expect(plan.journal == nil && plan.question(for: 0) == nil) }
     }
 
+    private static let date = "Sat, 21 Nov 2026 08:00:00 GMT"
+    /// The validator, the fields of the response, and whether it is of the same state.
+    private static let states: [(RangeValidator, HTTPHeaders, Bool)] = [
+        (.date(date), [:], true), (.date(date), ["Last-Modified": date], true),
+        (.date(date), ["ETag": "\"a\""], false), (.date(date), ["ETag": "W/\"a\""], false),
+        (.date(date), ["Last-Modified": "Sat, 21 Nov 2026 08:00:01 GMT"], false),
+        (.date(date), ["Last-Modified": date, "ETag": "\"a\""], true),
+        (.entityTag("\"a\""), ["ETag": "\"a\""], true), (.entityTag("\"a\""), ["Last-Modified": date], false),
+        (.entityTag("\"a\""), ["ETag": "\"b\"", "Last-Modified": date], false),
+    ]
+
+    @Test("TRF-3: a validator of another kind means another state of the file", arguments: states.indices)
+    func otherKind(index: Int) throws {
+        let (validator, fields, isSame) = Self.states[index]
+        for status in [206, 416] {
+            var journal = journal([status == 206 ? 40 : 100], of: 100)
+            journal.validator = validator
+            var plan = plan(journal)
+            let range: HTTPHeaders = ["Content-Range": status == 206 ? "bytes 40-99/100" : "bytes */100"]
+            let asked = plan.question(for: 0)
+            let answer = plan.answer(
+                head(status, range.merging(fields)),
+                to: try #require(asked),
+                of: 0,
+                isAccepted: status == 206
+            )
+            let expected: DownloadPlan.Answer = status == 206 ? .range(upTo: 100) : .complete
+            expect(answer, equals: isSame ? expected : .startOver)
+        }
+    }
+
     @Test("TRF-3: a range tells the length that was not known before")
     func learned() throws {
         var plan = plan(journal([40], of: nil))
