@@ -21,7 +21,7 @@ struct URLParts {
     /// - Parameters:
     ///   - text: an address that begins with the scheme and `://`.
     ///   - what: the subject of messages: `the address`.
-    ///   - dropsUser: whether user and password are left out, instead of an error. Default false.
+    ///   - dropsUser: whether user and password are left out, instead of an error. Defaults to `false`.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a scheme other than http and https, for an invalid host or
     ///   port, and for a user or a password.
     init(absolute text: String, scheme: String, what: String, dropsUser: Bool = false) throws(NetworkError) {

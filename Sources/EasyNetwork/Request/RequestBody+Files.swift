@@ -11,7 +11,7 @@ extension RequestBody {
     }
 
     /// Whether a request's Content-Type names another format than its body has, or lacks the boundary of its parts, so
-    /// that no server could read the body. A text, and bytes of an unknown type, may be of any format.
+    /// that no server could read the body. Plain text and bytes of an unknown type may be of any format.
     ///
     /// - Parameter bodyType: the body's own type.
     static func contradicts(_ contentType: String, _ bodyType: String) -> Bool {

@@ -65,7 +65,7 @@ public final class HostConfiguration: Sendable {
     /// The circuits to the servers that were called by a ``CircuitBreaker``, by their origins.
     private let circuits = Locked<[String: Circuit]>([:])
 
-    /// The types of requests whose ``NetworkEvent/Kind/contentTypeReplaced(_:by:)`` was told.
+    /// The types of requests for which ``NetworkEvent/Kind/contentTypeReplaced(_:by:)`` was sent to listeners.
     private let toldTypes = Locked<Set<String>>([])
 
     package let broadcast = EventBroadcast()

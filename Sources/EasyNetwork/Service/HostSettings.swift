@@ -11,7 +11,7 @@ import Foundation
 /// ```
 public struct HostSettings: Sendable {
     /// The URL to which the paths of requests are joined. Its own path and query are kept; a user and a password
-    /// are refused. Default nil: requests need an absolute URL.
+    /// are refused. Defaults to `nil`: requests need an absolute URL.
     public var baseURL: URL?
 
     /// The base URL of requests with ``RequestOptions/useCDN``. Default nil: ``baseURL``.

@@ -119,7 +119,7 @@ final class CurlBody {
         let got = wanted > 0 ? pread(descriptor, buffer.baseAddress, wanted, off_t(position)) : 0
         guard got >= 0 else { throw failure(String(cString: strerror(errno))) }
         guard got > 0 || wanted == 0 else { throw failure("it became shorter while it was sent") }
-        // Before the last bytes go out, after which the server would take the beginning for the file.
+        // Checked before the last bytes are sent: after them the server would take the beginning for the whole file.
         if position + Int64(got) == end {
             var status = stat()
             guard fstat(descriptor, &status) == 0, Int64(status.st_size) <= end else {
