@@ -2,8 +2,9 @@ import Foundation
 
 /// Admission: the choice of the next job to start, by priority, limits and rates.
 ///
-/// A ready job stands in one lane. It joins the main lane. When its turn has come and one of its keys has no room, it
-/// moves to the lane of that key.
+/// A ready job waits in one line, with the others of its priority that the same limits and rates can hold back. Each line
+/// is in one lane, at first in the main lane. When its turn has come and one of its keys has no room, it moves to the
+/// lane of that key.
 ///
 /// ```
 ///                  veryHigh    high    normal     low    veryLow
@@ -12,20 +13,20 @@ import Foundation
 /// lane of tag t                d       f                           open: the tag has room again
 /// ```
 ///
-/// The next job is the best head of a row in the open lanes, by priority and then by turn: here `d`. If another key of
-/// it has no room, it moves to that lane, and the next best is tried. So the cost of a start depends on the number of
-/// open lanes and not on the number of jobs.
+/// The next job is the best of the first ones in the open lanes, by priority and then by turn: here `d`. If another key
+/// of it has no room, its line moves to that lane, and the next best is tried. So the cost of a start depends on the
+/// number of open lanes, and on the logarithm of the number of lines, but not on the number of jobs.
 ///
 /// Every row exists twice: for jobs that need a slot, and for jobs that need none, which also start when all slots are
 /// taken.
 extension JobGraph {
     // MARK: - Jobs
 
-    /// Adds a job to the main lane, behind the others of its priority.
+    /// Adds a job to its line, behind the others of its priority.
     mutating func enqueue(_ job: Job) {
         turns += 1
         job.turn = turns
-        join(mainLane, job)
+        joinLine(job)
     }
 
     /// The next job to start, which now has its slot; nil when none may start.
@@ -50,10 +51,8 @@ extension JobGraph {
 
     private mutating func takeNext(needingSlot: Bool, at now: TimeInterval) -> Job? {
         while !needingSlot || everything.isBelowLimit, let job = best(needingSlot: needingSlot, at: now) {
-            if let full = firstFullLane(of: job, at: now) {
-                if let wait = job.wait { job.wait = wait.held(by: obstacle(in: full, at: now)) }
-                leaveLane(job)
-                join(full, job)
+            if let line = job.line, let full = firstFullLane(of: job, at: now) {
+                move(line, to: full, at: now)
             } else {
                 if needingSlot { isLongAbsentNext = true }
                 grant(job, at: now)
@@ -66,19 +65,18 @@ extension JobGraph {
     private mutating func grant(_ job: Job, at now: TimeInterval) {
         noteOvertaking(by: job, at: now)
         noteEndOfWait(of: job, at: now)
-        leaveLane(job)
+        leaveLine(job)
         takeSlot(for: job, at: now)
     }
 
-    /// The best head of a row in the open lanes.
+    /// The best of the first jobs in the open lanes.
     private func best(needingSlot: Bool, at now: TimeInterval) -> Job? {
         var best: (job: Job, rank: Int)?
         let lowest = Row.index(.veryLow, needsSlot: needingSlot)
         for lane in openLanes {
             for priority in 0..<JobPriority.count {
-                let row = lane.rows[lowest + priority]
-                guard let job = row.first, lane.hasRoom(for: job, at: now) else { continue }
-                let rank = isDue(row) ? priority + JobPriority.count : priority
+                guard let job = lane.first(lowest + priority, at: now) else { continue }
+                let rank = isDue(lane.rows[lowest + priority]) ? priority + JobPriority.count : priority
                 if let best, (best.rank, job.turn) > (rank, best.job.turn) { continue }
                 best = (job, rank)
             }
@@ -91,13 +89,12 @@ extension JobGraph {
         let lowest = Row.index(.veryLow, needsSlot: job.needsSlot)
         let own = Row.index(job.priority, needsSlot: job.needsSlot)
         for lane in openLanes {
-            for index in lowest..<own where lane.rows[index].first != nil { lane.rows[index].overtakenCount += 1 }
+            for index in lowest..<own where !lane.rows[index].isEmpty { lane.rows[index].overtakenCount += 1 }
         }
-        if let row = job.lane?.rows[own], isDue(row) {
-            // It does not yield what it has waited for so long.
-            job.wentOnAt = now
-        }
-        job.lane?.rows[own].overtakenCount = 0
+        guard let lane = job.line?.lane else { return }
+        // The job does not yield what it has waited for so long.
+        if isDue(lane.rows[own]) { job.wentOnAt = now }
+        lane.rows[own].overtakenCount = 0
     }
 
     /// Whether the first of a row has been overtaken so often that it comes before higher priorities.
@@ -153,30 +150,15 @@ extension JobGraph {
         guard !yielding.isEmpty, let ceiling = yieldingPriority, !isSuspended,
             let lowest = yielding.lazy.map(\.priority).min(), lowest <= ceiling
         else { return false }
-        var best: (urgent: Job, job: Job)?
-        var tooYoung: TimeInterval?
-        var hasMoved = false
-        for lane in lanesOfUrgentJobs {
-            for priority in (Int(lowest.rawValue) + 1..<JobPriority.count).reversed() {
-                for urgent in firstJobs(of: lane, priority, &hasMoved, at: now) {
-                    if let best, (best.urgent.priority, -best.urgent.turn) > (urgent.priority, -urgent.turn) { break }
-                    let (jobs, opens) = jobs(yieldingTo: urgent, ceiling, at: now)
-                    let times = jobs.map { max(opens, $0.wentOnAt + Self.yieldingInterval) }
-                    guard let first = times.min() else { continue }
-                    // The lowest priority yields, and among equals the job that has run longest.
-                    let job = zip(jobs, times).filter { $0.1 <= now }.map(\.0)
-                        .min { ($0.priority, $0.wentOnAt) < ($1.priority, $1.wentOnAt) }
-                    if let job {
-                        best = (urgent, job)
-                        break
-                    }
-                    tooYoung = min(tooYoung ?? first, first)
-                }
+        var search = UrgentSearch(now: now)
+        for priority in (Int(lowest.rawValue) + 1..<JobPriority.count).reversed() where search.best == nil {
+            search.givers = yielding.filter {
+                $0.priority.rawValue < priority && $0.priority <= ceiling && !yieldsForNothing($0)
             }
+            if !search.givers.isEmpty { find(&search, Row.index(.veryLow, needsSlot: true) + priority) }
         }
-        guard let job = best?.job, let payload = job.payload else {
-            if hasMoved { return yieldSlot(&actions, &wake) }
-            wake = tooYoung
+        guard let job = search.best?.giver, let payload = job.payload else {
+            wake = search.wake
             return false
         }
         giveBackSlot(of: job)
@@ -185,7 +167,7 @@ extension JobGraph {
         // The slot is the urgent job's.
         isLongAbsentNext = false
         noteReady(job, at: now)
-        join(mainLane, job)
+        joinLine(job)
         actions.yield.append(payload)
         return true
     }
@@ -215,60 +197,113 @@ extension JobGraph {
         yielded.removeAll { $0 === job }
     }
 
-    /// The lanes in which jobs wait that could start if one of ``yielding`` gave its slot.
-    private var lanesOfUrgentJobs: [Lane] {
-        var lanes = openLanes
-        // Its jobs have waited for the rate of the queue, and then all slots were taken.
-        if everything.waitingCount > 0, !everything.isOpen { lanes.append(everything) }
-        for lane in yielding.lazy.flatMap(\.lanes) where !lanes.contains(where: { $0 === lane }) { lanes.append(lane) }
-        return lanes
+    /// A search for the first job of a priority that could start if another one gave its slot.
+    private struct UrgentSearch {
+        let now: TimeInterval
+        /// Those of ``yielding`` that may give their slots to a job of this priority.
+        var givers: [Job] = []
+        var best: (urgent: Job, giver: Job)?
+        /// When another search may find one.
+        var wake: TimeInterval?
+
+        mutating func wake(at time: TimeInterval) {
+            wake = min(wake ?? time, time)
+        }
+
+        func isBeforeBest(_ job: Job) -> Bool {
+            best.map { job.turn < $0.urgent.turn } ?? true
+        }
     }
 
-    /// The first jobs of a row, of which one may start when another job yields.
+    private mutating func find(_ search: inout UrgentSearch, _ row: Int) {
+        // More run than a lowered limit allows: a single slot must be enough.
+        guard everything.isBelowLimit || everything.runningCount == everything.limit else { return }
+        for lane in openLanes {
+            // As when slots are free, except that there is none. A line moves to a full lane, which is searched below,
+            // or to one whose rate holds it back.
+            while let job = lane.first(row, at: search.now), let line = job.line {
+                let full = job.lanes.first {
+                    $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: search.now)
+                }
+                let isHeldBack = lane !== everything && everything.rateOpens(for: job) > search.now
+                guard let other = full ?? (isHeldBack ? everything : nil) else {
+                    _ = consider(job, &search)
+                    break
+                }
+                move(line, to: other, at: search.now)
+            }
+        }
+        // In the lane of everything are the jobs that have waited for the rate of the queue.
+        var closed = everything.isOpen ? [] : [everything]
+        for lane in search.givers.lazy.flatMap(\.lanes)
+        where !lane.isOpen && lane.runningCount == lane.limit && !closed.contains(where: { $0 === lane }) {
+            closed.append(lane)
+        }
+        for lane in closed { find(&search, in: lane, row) }
+    }
+
+    /// Searches a lane that a single slot would open.
+    private mutating func find(_ search: inout UrgentSearch, in lane: Lane, _ row: Int) {
+        var moves: [(line: Line, lane: Lane)] = []
+        for heap in [lane.rows[row].fresh, lane.rows[row].returning] {
+            guard let first = heap.first?.first else { continue }
+            let opens = lane.rateOpens(for: first)
+            guard opens <= search.now else {
+                search.wake(at: opens)
+                continue
+            }
+            var places = [0]
+            while let place = places.popLast() {
+                // The lines below this one have later turns.
+                guard place < heap.lines.count, let job = heap.lines[place].first, search.isBeforeBest(job) else {
+                    continue
+                }
+                if let other = otherObstacle(of: job, in: lane, search) {
+                    if case let opens = other.rateOpens(for: job), opens > search.now { search.wake(at: opens) }
+                    moves.append((heap.lines[place], other))
+                } else {
+                    let needsOthers = job.lanes.contains { other in
+                        other !== lane && job.counts(in: other) && !other.isBelowLimit
+                    }
+                    // The lines below this one need its slot, too, and perhaps others.
+                    if consider(job, &search) || !needsOthers { continue }
+                }
+                places += [2 * place + 1, 2 * place + 2]
+            }
+        }
+        // The next search does not visit them.
+        for (line, other) in moves { move(line, to: other, at: search.now) }
+    }
+
+    /// Another lane of a job that no slot of the givers would open.
+    private func otherObstacle(of job: Job, in lane: Lane, _ search: UrgentSearch) -> Lane? {
+        (job.lanes + [everything]).first { other in
+            guard other !== lane, job.counts(in: other) else { return false }
+            if other.rateOpens(for: job) > search.now { return true }
+            if other.isBelowLimit || other === everything { return false }
+            return other.runningCount != other.limit
+                || !search.givers.contains { $0.lanes.contains { $0 === other } }
+        }
+    }
+
+    /// Takes the job as the best one if a giver has all the slots that it lacks.
     ///
-    /// - Parameter hasMoved: becomes true when a job has gone to another lane, so that all are to be looked at again.
-    private mutating func firstJobs(
-        of lane: Lane,
-        _ priority: Int,
-        _ hasMoved: inout Bool,
-        at now: TimeInterval
-    ) -> [Job] {
-        let index = Row.index(.veryLow, needsSlot: true) + priority
-        guard lane.isOpen else {
-            // Each waits for this lane; of those that wait for others as well, a few are looked at.
-            return Array(sequence(first: lane.rows[index].first) { $0?.next }.lazy.compactMap(\.self).prefix(16))
+    /// - Returns: whether it is the best one now.
+    private func consider(_ urgent: Job, _ search: inout UrgentSearch) -> Bool {
+        guard search.isBeforeBest(urgent) else { return false }
+        let full = urgent.lanes.filter { urgent.counts(in: $0) && !$0.isBelowLimit }
+        let givers = search.givers.filter { giver in
+            full.allSatisfy { lane in giver.lanes.contains { $0 === lane } }
         }
-        while let job = lane.rows[index].first {
-            // As when slots are free, but that there is none.
-            let full =
-                job.lanes.first { $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: now) }
-                ?? (!everything.isBelowLimit && lane !== everything && everything.rateOpens(for: job) > now
-                    ? everything : nil)
-            guard let full else { return [job] }
-            if let wait = job.wait { job.wait = wait.held(by: obstacle(in: full, at: now)) }
-            leaveLane(job)
-            join(full, job)
-            // No job comes back to the first, and no job leaves the second while it is full, so that this ends.
-            if lane === mainLane || full === everything { hasMoved = true }
+        // The lowest priority yields, and among equals the job that has run longest.
+        let giver = givers.filter { $0.wentOnAt + Self.yieldingInterval <= search.now }
+            .min { ($0.priority, $0.wentOnAt) < ($1.priority, $1.wentOnAt) }
+        if let giver {
+            search.best = (urgent, giver)
+        } else if let first = givers.map(\.wentOnAt).min() {
+            search.wake(at: first + Self.yieldingInterval)
         }
-        return []
-    }
-
-    /// The jobs of which each could give its slot to this one, and when the rates let this one start.
-    private func jobs(
-        yieldingTo urgent: Job,
-        _ ceiling: JobPriority,
-        at now: TimeInterval
-    ) -> (jobs: [Job], opens: TimeInterval) {
-        let lanes = (urgent.lanes + [everything]).filter { urgent.counts(in: $0) }
-        let full = lanes.filter { !$0.isBelowLimit }
-        // A single slot must be enough.
-        guard full.allSatisfy({ $0.runningCount == $0.limit }) else { return ([], now) }
-        let jobs = yielding.filter { job in
-            job.priority < urgent.priority && job.priority <= ceiling && !yieldsForNothing(job)
-                && full.allSatisfy { lane in lane === everything || job.lanes.contains { $0 === lane } }
-        }
-        return (jobs, lanes.map { $0.rateOpens(for: urgent) }.max() ?? now)
+        return giver != nil
     }
 
     // MARK: - Limits
@@ -282,16 +317,29 @@ extension JobGraph {
     /// - Parameter limit: nil removes the limit of this key.
     mutating func setLimit(_ limit: Int?, for key: LimitKey) {
         limits[key] = limit
-        if let lane = lanes[key] { refreshLimit(of: lane) }
+        if let lane = lanes[key] { refreshLimits(of: [lane]) }
     }
 
     mutating func refreshLimits() {
-        for lane in lanes.values { refreshLimit(of: lane) }
+        refreshLimits(of: Array(lanes.values))
     }
 
-    private mutating func refreshLimit(of lane: Lane) {
-        lane.limit = limit(of: lane.key)
-        refresh(lane)
+    private mutating func refreshLimits(of lanes: [Lane]) {
+        var formsLines = false
+        for lane in lanes {
+            let wasBounded = lane.isBounded
+            lane.limit = limit(of: lane.key)
+            refresh(lane)
+            if lane.isBounded != wasBounded { formsLines = true }
+        }
+        if formsLines { formLines() }
+    }
+
+    /// Forms the lines again, since another key can hold jobs back, or no longer can.
+    private mutating func formLines() {
+        let waiting = allJobs.filter { $0.line != nil }.sorted { $0.turn < $1.turn }
+        for job in waiting { leaveLine(job) }
+        for job in waiting { joinLine(job) }
     }
 
     private func limit(of key: LimitKey) -> Int? {
@@ -309,11 +357,13 @@ extension JobGraph {
     mutating func setRate(_ rate: RateLimit?, for key: LimitKey) {
         guard rate != nil || lanes[key] != nil else { return }
         let lane = lane(of: key)
+        let wasBounded = lane.isBounded
         if let rate, lane.gate != nil {
             lane.gate?.limit = rate
         } else {
             lane.gate = rate.map(RateGate.init)
         }
+        if lane.isBounded != wasBounded { formLines() }
         removeIfUnused(lane)
     }
 
@@ -354,9 +404,9 @@ extension JobGraph {
         job.wait = notesWaits ? WaitNote(since: now, before: job.wait?.before, isAfterJobs: isAfterJobs) : nil
     }
 
-    /// Notes what the job waited for at last, now that its turn has come. It stands in its lane still.
+    /// Notes what the job waited for at last, now that its turn has come. It is still in its line.
     private func noteEndOfWait(of job: Job, at now: TimeInterval) {
-        guard let wait = job.wait, let lane = job.lane, wait.since < now else { return }
+        guard let wait = job.wait, let line = job.line, let lane = line.lane, wait.since < now else { return }
         let last: WaitReason?
         if isResuming {
             last = .suspended
@@ -372,7 +422,7 @@ extension JobGraph {
         } else {
             last = nil
         }
-        job.wait = wait.ended(at: now, last)
+        job.wait = wait.ended(at: now, last ?? line.reason)
     }
 
     // MARK: - Lanes
@@ -413,44 +463,86 @@ extension JobGraph {
         lanes[lane.key] = nil
     }
 
-    /// Inserts the job by its turn. A job that has just become ready is last; one from another lane was a head there,
-    /// so few are before it. Where there is a rate, one that has started before is in front of those that it holds
-    /// back.
-    private mutating func join(_ lane: Lane, _ job: Job) {
-        let index = Row.index(job.priority, needsSlot: job.needsSlot)
-        func precedes(_ one: Job, _ other: Job) -> Bool {
-            if lane.gate != nil, one.isReturning != other.isReturning { return one.isReturning }
-            return one.turn < other.turn
+    // MARK: - Lines
+
+    /// The line of the jobs of this priority that the same keys can hold back.
+    private mutating func line(of job: Job) -> Line {
+        let row = Row.index(job.priority, needsSlot: job.needsSlot)
+        var key = LineKey(row: row, isReturning: job.isReturning)
+        var last: Lane?
+        for lane in job.lanes where lane.isBounded && job.counts(in: lane) {
+            // A set only for several.
+            if let last { key.lanes.formUnion([ObjectIdentifier(last), ObjectIdentifier(lane)]) }
+            last = lane
         }
+        if key.lanes.isEmpty { return (last ?? everything).ownLine(row, isReturning: job.isReturning) }
+        if let line = lines[key] { return line }
+        let line = Line(row, isReturning: job.isReturning, key: key)
+        lines[key] = line
+        return line
+    }
+
+    /// Inserts the job by its turn. A job that has just become ready is last; one that has its turn from before is among
+    /// the first.
+    private mutating func joinLine(_ job: Job) {
+        let line = line(of: job)
         var next: Job?
-        if let last = lane.rows[index].last, precedes(job, last) {
-            next = lane.rows[index].first
-            while let other = next, precedes(other, job) { next = other.next }
+        if let last = line.last, job.turn < last.turn {
+            next = line.first
+            while let other = next, other.turn < job.turn { next = other.next }
         }
-        let previous = next == nil ? lane.rows[index].last : next?.previous
-        (job.lane, job.previous, job.next) = (lane, previous, next)
-        if let previous { previous.next = job } else { lane.rows[index].first = job }
-        if let next { next.previous = job } else { lane.rows[index].last = job }
-        lane.waitingCount += 1
+        let previous = next == nil ? line.last : next?.previous
+        (job.line, job.previous, job.next) = (line, previous, next)
+        if let next { next.previous = job } else { line.last = job }
         if !job.needsSlot { slotlessCount += 1 }
+        if let previous {
+            previous.next = job
+            return
+        }
+        line.first = job
+        if let lane = line.lane { return lane.rows[line.row][line.isReturning].reorder(line) }
+        line.reason = nil
+        insert(line, mainLane)
+    }
+
+    /// Removes a job from its line, if it is in one.
+    mutating func leaveLine(_ job: Job) {
+        guard let line = job.line, let lane = line.lane else { return }
+        if let previous = job.previous { previous.next = job.next } else { line.first = job.next }
+        if let next = job.next { next.previous = job.previous } else { line.last = job.previous }
+        if !job.needsSlot { slotlessCount -= 1 }
+        if line.first == nil {
+            remove(line)
+            if let key = line.key { lines[key] = nil }
+        } else if job.previous == nil {
+            lane.rows[line.row][line.isReturning].reorder(line)
+        }
+        (job.line, job.previous, job.next) = (nil, nil, nil)
+    }
+
+    private mutating func move(_ line: Line, to lane: Lane, at now: TimeInterval) {
+        if notesWaits { line.reason = obstacle(in: lane, at: now) }
+        remove(line)
+        insert(line, lane)
+    }
+
+    private mutating func insert(_ line: Line, _ lane: Lane) {
+        line.lane = lane
+        lane.lineCount += 1
+        lane.rows[line.row][line.isReturning].insert(line)
         refresh(lane)
     }
 
-    /// Removes a job from its lane, if it stands in one.
-    mutating func leaveLane(_ job: Job) {
-        guard let lane = job.lane else { return }
-        let index = Row.index(job.priority, needsSlot: job.needsSlot)
-        if let previous = job.previous { previous.next = job.next } else { lane.rows[index].first = job.next }
-        if let next = job.next { next.previous = job.previous } else { lane.rows[index].last = job.previous }
-        if lane.rows[index].first == nil { lane.rows[index].overtakenCount = 0 }
-        (job.lane, job.previous, job.next) = (nil, nil, nil)
-        lane.waitingCount -= 1
-        if !job.needsSlot { slotlessCount -= 1 }
+    private mutating func remove(_ line: Line) {
+        guard let lane = line.lane.take() else { return }
+        lane.lineCount -= 1
+        lane.rows[line.row][line.isReturning].remove(line)
+        if lane.rows[line.row].isEmpty { lane.rows[line.row].overtakenCount = 0 }
         refresh(lane)
     }
 
     private mutating func refresh(_ lane: Lane) {
-        let isOpen = lane.waitingCount > 0 && lane.isBelowLimit
+        let isOpen = lane.lineCount > 0 && lane.isBelowLimit
         guard isOpen != lane.isOpen else { return }
         lane.isOpen = isOpen
         if isOpen { openLanes.append(lane) } else { openLanes.removeAll { $0 === lane } }

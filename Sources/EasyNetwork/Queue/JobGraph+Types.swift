@@ -121,11 +121,11 @@ extension JobGraph {
 
         /// The lanes of the job's keys.
         var lanes: [Lane] = []
-        /// The lane that it stands in; nil when it does not wait for its turn.
-        var lane: Lane?
+        /// The line in which it waits for its turn; nil when it does not.
+        var line: Line?
         /// The number that the job drew when it became ready: lower ones go first.
         var turn = 0
-        // Its neighbours in the lane. They are alive: the graph holds every job that stands in a lane.
+        // The neighbours in the line are alive: the graph holds every job that is in a line.
         unowned(unsafe) var previous: Job?
         unowned(unsafe) var next: Job?
         /// It has started before: rates do not apply to it.
@@ -168,12 +168,14 @@ extension JobGraph {
         var runningCount = 0
         /// Jobs that have the key and have not finished.
         var userCount = 0
-        /// Jobs that stand in the lane.
-        var waitingCount = 0
+        /// The number of lines in the lane.
+        var lineCount = 0
         /// Whether the lane is one of ``JobGraph/openLanes``.
         var isOpen = false
         /// A row for each priority of the jobs that need a slot, and for each of those that need none.
         var rows = [Row](repeating: Row(), count: 2 * JobPriority.count)
+        /// The lines of the jobs that this key alone may hold back. They are kept when they are empty.
+        private var ownLines: [Line?] = []
 
         init(_ key: LimitKey, limit: Int? = nil) {
             self.key = key
@@ -181,6 +183,9 @@ extension JobGraph {
         }
 
         var isBelowLimit: Bool { limit.map { runningCount < $0 } ?? true }
+
+        /// Whether the key can hold jobs back.
+        var isBounded: Bool { limit != nil || gate != nil }
 
         func hasRoom(for job: Job, at now: TimeInterval) -> Bool {
             isBelowLimit && rateOpens(for: job) <= now
@@ -190,18 +195,121 @@ extension JobGraph {
         func rateOpens(for job: Job) -> TimeInterval {
             job.isReturning ? -.infinity : gate?.opens ?? -.infinity
         }
+
+        /// The first job of a row that the rate of this lane lets start.
+        func first(_ row: Int, at now: TimeInterval) -> Job? {
+            let returning = rows[row].returning.first?.first
+            guard let fresh = rows[row].fresh.first?.first, rateOpens(for: fresh) <= now else { return returning }
+            return returning.map { $0.turn < fresh.turn } ?? false ? returning : fresh
+        }
+
+        func ownLine(_ row: Int, isReturning: Bool) -> Line {
+            if ownLines.isEmpty { ownLines = Array(repeating: nil, count: 2 * rows.count) }
+            let index = 2 * row + (isReturning ? 1 : 0)
+            if let line = ownLines[index] { return line }
+            let line = Line(row, isReturning: isReturning)
+            ownLines[index] = line
+            return line
+        }
     }
 
-    /// The jobs of one lane and priority by their turns, linked to each other.
-    struct Row {
-        // Alive for the same reason.
+    /// Waiting jobs that the same keys can hold back, of one priority, by their turns: when the first cannot start, none
+    /// of them can. So they move from lane to lane together, at the cost of one.
+    final class Line {
+        /// The place among ``Lane/rows``.
+        let row: Int
+        /// Whether its jobs have started before, so that no rate holds them back.
+        let isReturning: Bool
+        /// The place in ``JobGraph/lines``; nil for a line that a lane keeps.
+        let key: LineKey?
+        // The jobs are alive for the same reason; a lane is kept while a job has its key.
         unowned(unsafe) var first: Job?
         unowned(unsafe) var last: Job?
+        unowned(unsafe) var lane: Lane?
+        /// The place in the heap of the lane.
+        fileprivate(set) var place = 0
+        /// Why it is in its lane; nil unless ``JobGraph/notesWaits``.
+        var reason: WaitReason?
+
+        init(_ row: Int, isReturning: Bool, key: LineKey? = nil) {
+            self.row = row
+            self.isReturning = isReturning
+            self.key = key
+        }
+    }
+
+    /// The keys that can hold the jobs of a line back, where there are several.
+    struct LineKey: Hashable {
+        var lanes: Set<ObjectIdentifier> = []
+        let row: Int
+        let isReturning: Bool
+    }
+
+    /// The lines of one lane and priority.
+    struct Row {
+        var fresh = LineHeap()
+        /// Those of jobs that have started before.
+        var returning = LineHeap()
         /// The number of jobs of higher priority that have started since one of this row has.
         var overtakenCount = 0
 
+        var isEmpty: Bool { fresh.first == nil && returning.first == nil }
+
+        subscript(isReturning: Bool) -> LineHeap {
+            get { isReturning ? returning : fresh }
+            _modify { if isReturning { yield &returning } else { yield &fresh } }
+        }
+
         static func index(_ priority: JobPriority, needsSlot: Bool) -> Int {
             Int(priority.rawValue) + (needsSlot ? JobPriority.count : 0)
+        }
+    }
+
+    /// A binary heap of lines by the turn of their first jobs.
+    struct LineHeap {
+        private(set) var lines: [Line] = []
+
+        var first: Line? { lines.first }
+
+        mutating func insert(_ line: Line) {
+            line.place = lines.count
+            lines.append(line)
+            reorder(line)
+        }
+
+        mutating func remove(_ line: Line) {
+            let last = lines.removeLast()
+            guard last !== line else { return }
+            put(last, at: line.place)
+            reorder(last)
+        }
+
+        /// Moves a line to its place after its first job has changed.
+        mutating func reorder(_ line: Line) {
+            while line.place > 0, case let parent = lines[(line.place - 1) / 2], Self.precedes(line, parent) {
+                swap(line, parent)
+            }
+            while case let child = 2 * line.place + 1, child < lines.count {
+                let hasRight = child + 1 < lines.count && Self.precedes(lines[child + 1], lines[child])
+                let next = lines[hasRight ? child + 1 : child]
+                guard Self.precedes(next, line) else { return }
+                swap(line, next)
+            }
+        }
+
+        private mutating func swap(_ one: Line, _ other: Line) {
+            let place = one.place
+            put(one, at: other.place)
+            put(other, at: place)
+        }
+
+        private mutating func put(_ line: Line, at place: Int) {
+            lines[place] = line
+            line.place = place
+        }
+
+        private static func precedes(_ one: Line, _ other: Line) -> Bool {
+            (one.first?.turn ?? .max) < (other.first?.turn ?? .max)
         }
     }
 }

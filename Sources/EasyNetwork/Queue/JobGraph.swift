@@ -62,7 +62,7 @@ struct JobGraph<Payload> {
     var hostLimit: Int? { didSet { refreshLimits() } }
     var limits: [LimitKey: Int] = [:]
     var turns = 0
-    /// The jobs that need no slot and stand in a lane: mostly none, and then their rows need no look.
+    /// The jobs that need no slot and are in a line: mostly none, and then their rows need no look.
     var slotlessCount = 0
     /// The jobs that have a slot: their limit and their rate.
     let everything = Lane(.everything)
@@ -71,6 +71,8 @@ struct JobGraph<Payload> {
     var lanes: [LimitKey: Lane]
     /// The lanes in which jobs wait and that are below their limit.
     var openLanes: [Lane] = []
+    /// The lines of jobs that several keys can hold back.
+    var lines: [LineKey: Line] = [:]
 
     init(limit: Int? = nil) {
         lanes = [.everything: everything]
@@ -174,7 +176,7 @@ struct JobGraph<Payload> {
     @discardableResult
     mutating func hold(_ job: Job) -> Bool {
         guard job.phase == .ready || job.phase == .blocked else { return false }
-        leaveLane(job)
+        leaveLine(job)
         job.phase = .blocked
         job.waitingFor += 1
         return true
@@ -253,7 +255,7 @@ struct JobGraph<Payload> {
         switch job.phase {
         case .running: giveBackSlot(of: job)
         // A job that has yielded may have begun to wait for something else: it takes no slot until that is over.
-        case .returning where evenIfReturning || job.hasYielded: leaveLane(job)
+        case .returning where evenIfReturning || job.hasYielded: leaveLine(job)
         default: return
         }
         job.phase = .parked
@@ -311,7 +313,7 @@ struct JobGraph<Payload> {
         case .running: giveBackSlot(of: job, withTokens: true)
         case .returning where job.hasYielded:
             // It yielded before it was started; it has its tokens for later.
-            leaveLane(job)
+            leaveLine(job)
             endYield(of: job)
             if let payload = job.payload { actions.goOn.append(payload) }
         default: return false
@@ -330,7 +332,7 @@ struct JobGraph<Payload> {
         if notesWaits, job.phase == .ready, let wait = job.wait {
             job.wait = wait.ended(at: actions.now, obstacle(of: job, at: actions.now))
         }
-        leaveLane(job)
+        leaveLine(job)
         job.phase = .ending
         actions.end.append(payload)
     }
@@ -342,7 +344,7 @@ struct JobGraph<Payload> {
         let hasStarted = job.phase == .running || job.phase == .parked
         if job.phase == .running { giveBackSlot(of: job) }
         if job.hasYielded { endYield(of: job) }
-        leaveLane(job)
+        leaveLine(job)
         if job.phase == .expected {
             actions.forget.append(payload)
         } else if job.traits.isHidden {
@@ -428,8 +430,8 @@ struct JobGraph<Payload> {
             let old = job.priority
             let new = max(job.ownPriority, job.inherited.highest)
             guard new != old else { continue }
-            if job.lane != nil {
-                leaveLane(job)
+            if job.line != nil {
+                leaveLine(job)
                 moved.append(job)
             }
             job.priority = new

@@ -106,13 +106,14 @@ package final class WaitNote: Sendable {
         self.before = before
     }
 
-    func held(by reason: WaitReason) -> WaitNote {
-        WaitNote(since: since, reason: reason, before: before, isAfterJobs: isAfterJobs)
-    }
-
-    /// - Parameter last: the last reason; nil for the one that was noted before.
+    /// - Parameter last: the last reason; nil if only other jobs were before it.
     func ended(at now: TimeInterval, _ last: WaitReason?) -> WaitNote {
-        let (seconds, reason) = (max(0, now - since), last ?? reason ?? .turn)
-        return WaitNote(since: since, seconds: seconds, reason: reason, before: before, isAfterJobs: isAfterJobs)
+        WaitNote(
+            since: since,
+            seconds: max(0, now - since),
+            reason: last ?? .turn,
+            before: before,
+            isAfterJobs: isAfterJobs
+        )
     }
 }

@@ -187,6 +187,27 @@ struct JobAdmissionTests {
         expect(RateLimit(1, per: .nan), equals: RateLimit(1, per: 1))
     }
 
+    @Test("BEY-4: 100,000 jobs that wait for two keys in turn cost the starts of others nothing")
+    func manyBehindTwoKeys() {
+        var graph = Graph(limit: nil)
+        let keys = [LimitKey.host("a"), .tag("t")]
+        for key in keys { graph.setLimit(1, for: key) }
+        var actions = Actions()
+        var running = keys.map { graph.submit(0, keys: [$0]) }
+        for job in running { graph.release(job, &actions) }
+        let jobs = (1...TestLoad.count(100_000)).map { graph.submit($0, keys: keys) }
+        for job in jobs { graph.release(job, &actions) }
+        for round in 0..<jobs.count / 5 {
+            let next = graph.submit(0, keys: [keys[round % 2]])
+            graph.finish(running[round % 2], succeeded: true, &actions)
+            graph.release(next, &actions)
+            running[round % 2] = next
+        }
+        expect(running.allSatisfy { $0.phase == .running } && actions.start.allSatisfy { $0 == 0 })
+        for job in running + jobs { graph.finish(job, succeeded: true, &actions) }
+        expect(actions.start.filter { $0 > 0 } == Array(1...jobs.count) && graph.isEmpty)
+    }
+
     @Test("BEY-4: 100,000 jobs of one host behind its limit cost the same each")
     func manyBehindOneHost() {
         var graph = Graph(limit: nil)

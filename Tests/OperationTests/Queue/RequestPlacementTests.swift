@@ -46,7 +46,7 @@ struct RequestPlacementTests {
         // Its queue knows that a little later. Without the second request it may run before the holder.
         let isPlaced = await eventually {
             guard let job = next.scheduling?.job else { return next.isFinished }
-            return queue.state.withLock { _ in job.lane != nil && job.priority == .veryHigh }
+            return queue.state.withLock { _ in job.line != nil && job.priority == .veryHigh }
         }
         expect(isPlaced)
         gate.open()

@@ -93,6 +93,41 @@ struct UrgentWorkTests {
         expect(actions.start == [1, 2, 41] && actions.yield == [1])
     }
 
+    @Test(
+        "OPQ-11: 100,000 urgent jobs that wait for something else hide none that needs a slot, and cost it nothing",
+        arguments: Blocked.allCases
+    )
+    func behindMany(_ blocked: Blocked) {
+        var graph = Graph(limit: 10)
+        graph.hostLimit = 1
+        for tag in ["t", "x"] { graph.setLimit(1, for: .tag(tag)) }
+        var actions = Actions()
+        _ = submit(0, .low, mayYield: true, keys: [.host("a"), .tag("x")], &graph, &actions)
+        _ = submit(1, .low, mayYield: blocked == .byTwoThatMayYield, keys: [.tag("t")], &graph, &actions)
+        let count = TestLoad.count(100_000)
+        for number in 2..<count {
+            let own = blocked == .byOneWithKeysOfTheirOwn ? [LimitKey.exclusion("\(number)")] : []
+            _ = submit(number, .high, keys: [.host("a"), .tag("t")] + own, &graph, &actions)
+        }
+        expect(actions.start == [0, 1] && actions.yield.isEmpty)
+        var ended = 0
+        for round in 0..<count / 10 {
+            actions = Actions(now: TimeInterval(round) * 2)
+            let urgent = submit(count + round, .high, keys: [.host("a")], &graph, &actions)
+            guard actions.yield == [0], actions.start == [count + round] else { break }
+            graph.finish(urgent, succeeded: true, &actions)
+            if actions.goOn == [0] { ended += 1 }
+        }
+        expect(ended, equals: count / 10)
+    }
+
+    /// What the jobs wait for that are in front of the one that needs only a slot.
+    enum Blocked: CaseIterable {
+        case byOne, byOneWithKeysOfTheirOwn
+        /// Each could give one of the two slots that they lack.
+        case byTwoThatMayYield
+    }
+
     @Test("OPQ-11: with more running than a lowered limit allows, none yields for nothing")
     func loweredLimit() {
         var graph = Graph(limit: 3)
