@@ -231,6 +231,11 @@ extension URL {
         return "\(scheme)://\(host):\(port)"
     }
 
+    /// Whether the origin is not the one of a host's base URL; nil allows any origin.
+    func isElsewhere(than base: URL?) -> Bool {
+        base.map { $0.origin != origin } ?? false
+    }
+
     /// The URL without user and password.
     package var withoutUser: URL {
         guard user != nil || password != nil, var parts = URLComponents(url: self, resolvingAgainstBaseURL: true)

@@ -104,7 +104,8 @@ public struct RequestOptions: Sendable {
         set { values.value.idempotencyKey = newValue }
     }
 
-    /// Whether the messages carry their trace, see ``HostSettings/sendsTraceContext``. Default nil: as the host says.
+    /// Whether the messages carry their trace, see ``HostSettings/sendsTraceContext``. With true they carry it to the
+    /// origin of the request, also where that is not the host's. Default nil: as the host says.
     public var sendsTraceContext: Bool? {
         get { values.value.sendsTraceContext }
         set { values.value.sendsTraceContext = newValue }

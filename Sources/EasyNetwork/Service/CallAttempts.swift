@@ -208,7 +208,7 @@ struct CallAttempts {
         try checkCancellation()
         try RequestBuilder.check(message)
         if let failure, let key = safety.key, message.headers[Self.keyField] != key { throw failure }
-        if message.url.origin != snapshot.message.url.origin {
+        if context.hasLeftOrigin(message) {
             message.headers = message.headers.withoutCredentials(of: snapshot.message.headers)
         }
         return message
@@ -272,7 +272,7 @@ struct CallAttempts {
     /// The message with its credential. Another origin than that of the request gets none.
     private mutating func authorized(_ message: TransportRequest) async throws(NetworkError) -> TransportRequest {
         guard var credentialState, let first = context.credentialState else { return message }
-        credentialState.isExempt = first.isExempt || message.url.origin != snapshot.message.url.origin
+        credentialState.isExempt = first.isExempt || context.hasLeftOrigin(message)
         self.credentialState = credentialState
         guard !credentialState.isExempt else { return message }
         let (authorized, fresh) = try await context.authorize(message, credentialState, call)

@@ -211,6 +211,12 @@ final class CallContext: Sendable {
 
     // MARK: - Credentials, cookies and traces
 
+    /// Whether a message goes to another origin than its request, since a redirect or an interceptor has changed the
+    /// address.
+    func hasLeftOrigin(_ message: TransportRequest) -> Bool {
+        message.url.origin != snapshot.message.url.origin
+    }
+
     /// Its messages are told to the queue of the operation that begins the refresh.
     private var refreshService: EasyNetworkService { EasyNetworkService(CallGroup(host, heardBy: queueBroadcast)) }
 
@@ -252,14 +258,20 @@ final class CallContext: Sendable {
         message.headers["Cookie"] = cookies
     }
 
-    /// Adds the trace, unless the message has its own.
+    /// Adds the trace, unless the message has its own. A request that asks for it itself sends it to its own origin,
+    /// the others only to the host's.
     func addTrace(_ trace: TraceContext, to message: inout TransportRequest) {
         let options = snapshot.options
         guard options.sendsTraceContext ?? host.settings.sendsTraceContext, options.customURLRequest == nil,
             message.headers["traceparent"] == nil
         else { return }
+        let isElsewhere =
+            hasLeftOrigin(message) || options.sendsTraceContext == nil && host.isElsewhere(message.url)
+        func maySend(_ name: String) -> Bool { !isElsewhere || snapshot.redirects.sendsToOtherOrigins(name) }
+        guard maySend("traceparent") else { return }
         message.headers["traceparent"] = trace.traceparent
-        if let state = trace.tracestate, message.headers["tracestate"] == nil { message.headers["tracestate"] = state }
+        guard let state = trace.tracestate, message.headers["tracestate"] == nil, maySend("tracestate") else { return }
+        message.headers["tracestate"] = state
     }
 
     func keepCookies(_ headers: HTTPHeaders, from url: URL) {

@@ -202,12 +202,15 @@ public final class HostConfiguration: Sendable {
         settings.callbackQueue ?? WorkQueue.shared
     }
 
+    /// Whether an address has another origin than the base URL: it gets neither credentials nor traces of the host.
+    func isElsewhere(_ url: URL) -> Bool {
+        url.isElsewhere(than: settings.baseURL)
+    }
+
     /// The host's headers for a request to this address: a server other than the host's gets none of its credentials.
     func headers(for url: URL, _ options: RequestOptions) -> HTTPHeaders {
         var result = headers
-        if let headersElsewhere, let baseURL = settings.baseURL, url.origin != baseURL.origin {
-            result = headersElsewhere
-        }
+        if let headersElsewhere, isElsewhere(url) { result = headersElsewhere }
         for name in options.omittedHeaders { result[name] = nil }
         return result
     }
@@ -224,9 +227,7 @@ public final class HostConfiguration: Sendable {
 
     /// The headers after the filters. When a filter changed the origin, the host's credentials are removed.
     func headers(of draft: RequestDraft, for url: URL) -> HTTPHeaders {
-        guard headersElsewhere != nil, let baseURL = settings.baseURL, url.origin != baseURL.origin else {
-            return draft.headers
-        }
+        guard headersElsewhere != nil, isElsewhere(url) else { return draft.headers }
         return draft.headers.withoutCredentials(of: headers)
     }
 
@@ -246,8 +247,7 @@ public final class HostConfiguration: Sendable {
     /// The version of the user whose credential requests to this address get; nil for none.
     package func userVersion(for url: URL) -> Int? {
         guard let authentication = settings.authentication else { return nil }
-        let isElsewhere = settings.baseURL.map { $0.origin != url.origin } ?? false
-        return isElsewhere ? nil : authentication.userVersion
+        return isElsewhere(url) ? nil : authentication.userVersion
     }
 
     /// The cookies to add to a message; nil when there are none, or it has its own.

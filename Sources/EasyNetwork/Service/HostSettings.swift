@@ -141,8 +141,10 @@ public struct HostSettings: Sendable {
     public var postsNotifications = false
 
     /// Whether messages carry the trace that they belong to, in `traceparent` and `tracestate`
-    /// ([W3C Trace Context](https://www.w3.org/TR/trace-context/)), also those of redirects to other hosts. Default
-    /// false.
+    /// ([W3C Trace Context](https://www.w3.org/TR/trace-context/)). Only messages to the origin of ``baseURL`` carry it:
+    /// neither a redirect to another origin nor a request with an absolute URL there does, unless
+    /// ``RedirectPolicy/crossOriginHeaders`` names the two fields. Without a base URL each request sends it to the origin
+    /// of its own address. Default false.
     ///
     /// ```swift
     /// host.sendsTraceContext = true

@@ -137,6 +137,53 @@ struct TraceTests: ServiceSuite {
         expect(transport.requests.last?.headers["traceparent"] == nil)
     }
 
+    @Test("DIA-3, SEC-1: another origin gets no context, by redirect, absolute URL or interceptor, unless it is named")
+    func origins() async throws {
+        let caller = try #require(
+            TraceContext(traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", tracestate: "a=1")
+        )
+        transport.route("GET", "/away") { _ in .status(302, headers: ["Location": "http://other.example/item"]) }
+        transport.route("GET", "/back") { _ in .status(302, headers: ["Location": "http://one.example/item"]) }
+        /// Which of the two fields the message to `/item` had.
+        func fields(
+            _ api: String,
+            _ options: RequestOptions = RequestOptions(),
+            _ change: @escaping (inout HostSettings) -> Void = { _ in }
+        ) async throws -> [Bool] {
+            let host = service { host in
+                host.baseURL = URL(string: "http://one.example")
+                change(&host)
+            }
+            _ = try await TraceContext.$current.withValue(caller) {
+                try await host.send(Fetch(api: api, options: options))
+            }
+            let headers = try #require(transport.requests(to: "/item").last).headers
+            return ["traceparent", "tracestate"].map { headers[$0] != nil }
+        }
+        let (both, none) = ([true, true], [false, false])
+        let asks = RequestOptions(sendsTraceContext: true)
+        try await expect(fields("item"), equals: both)
+        try await expect(fields("away"), equals: none)
+        try await expect(fields("http://other.example/item"), equals: none)
+        // To the host's own origin again.
+        try await expect(fields("http://other.example/back"), equals: none)
+        try await expect(fields("http://other.example/item", asks), equals: both)
+        try await expect(fields("http://other.example/back", asks), equals: none)
+        try await expect(fields("http://other.example/item") { $0.baseURL = nil }, equals: both)
+        try await expect(fields("http://one.example/away") { $0.baseURL = nil }, equals: none)
+        let named: @Sendable (inout HostSettings) -> Void = { $0.redirects.crossOriginHeaders = ["TraceParent"] }
+        try await expect(fields("away", RequestOptions(), named), equals: [true, false])
+        try await expect(fields("http://other.example/item", RequestOptions(), named), equals: [true, false])
+        struct Elsewhere: RequestInterceptor {
+            func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+                var message = message
+                message.url = URL(string: "http://other.example/item") ?? message.url
+                return message
+            }
+        }
+        try await expect(fields("item") { $0.interceptors = [Elsewhere()] }, equals: none)
+    }
+
     @Test("DIA-3: each attempt and each redirect has a span id of its own, in one trace, and counts its resends")
     func attempts() async throws {
         let count = Locked(0)

@@ -23,6 +23,8 @@ public struct RedirectPolicy: Sendable {
 
     /// The names of further header fields for another origin, secrets included; their case does not count. Default
     /// none.
+    ///
+    /// With `traceparent` and `tracestate`, ``HostSettings/sendsTraceContext`` applies to every origin.
     public var crossOriginHeaders: Set<String>
 
     /// Decides about each redirect after the rules above have been applied, with the message that would follow it and
@@ -50,6 +52,11 @@ public struct RedirectPolicy: Sendable {
 
     /// Follows no redirect: it is the answer.
     public static let never = RedirectPolicy(limit: 0)
+
+    /// Whether another origin gets the header field with this name.
+    func sendsToOtherOrigins(_ name: String) -> Bool {
+        crossOriginHeaders.contains { $0.isEqualIgnoringASCIICase(to: name) }
+    }
 
     /// Everything but the closure, which has no comparison.
     var identity: [String] { ["\(limit)", "\(allowsDowngrade)"] + crossOriginHeaders.map { $0.lowercased() }.sorted() }

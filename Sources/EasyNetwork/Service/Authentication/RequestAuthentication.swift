@@ -47,8 +47,9 @@ public class RequestAuthentication: @unchecked Sendable {
     ///
     /// - Parameter base: the host's base URL; nil allows any origin.
     final func begin(_ url: URL, base: URL?) -> CredentialState {
-        let isElsewhere = base.map { $0.origin != url.origin } ?? false
-        return CredentialState(isExempt: isElsewhere || Self.refreshing.contains(ObjectIdentifier(self)))
+        CredentialState(
+            isExempt: url.isElsewhere(than: base) || Self.refreshing.contains(ObjectIdentifier(self))
+        )
     }
 
     /// Adds the credential to a message, before each attempt.

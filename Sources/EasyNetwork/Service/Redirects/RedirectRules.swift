@@ -24,8 +24,7 @@ struct RedirectRules {
     private func mayCross(_ field: HTTPHeaders.Field) -> Bool {
         let name = field.name.lowercased()
         if name == "host" { return false }
-        return Self.commonFields.contains(name)
-            || policy.crossOriginHeaders.contains { $0.isEqualIgnoringASCIICase(to: name) }
+        return Self.commonFields.contains(name) || policy.sendsToOtherOrigins(name)
     }
 
     /// - Parameter count: how many redirects have been followed already.
