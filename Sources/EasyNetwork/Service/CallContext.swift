@@ -305,9 +305,10 @@ final class CallContext: Sendable {
         _ call: Call
     ) async -> (outcome: Outcome, arrival: Arrival) {
         body.start(message, over: host.settings.transport)
-        // The others need not wait for its body.
-        if let pass, pass.isTrial, let head = try? await body.head(), let change = pass.end(head, at: clock.date) {
-            tell(call, change)
+        // The others need not wait for its body, nor until a long upload has been sent.
+        if let pass, let timer = pass.trustAfterTrialTime({ self.tell(call, $0) }) {
+            if let head = try? await body.head(), let change = pass.end(head, at: clock.date) { tell(call, change) }
+            timer.cancel()
         }
         guard let read else {
             let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount, clock)

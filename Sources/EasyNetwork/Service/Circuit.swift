@@ -13,7 +13,7 @@ final class Circuit: Sendable {
 
     /// For messages of errors and reasons.
     private let host: String
-    private let clock: any NetworkClock
+    fileprivate let clock: any NetworkClock
     let state = Locked(State())
     private let alarm = Alarm()
 
@@ -44,7 +44,7 @@ final class Circuit: Sendable {
     /// Whether messages fail after so many seconds, too.
     func isOpen(for delay: TimeInterval) -> Bool {
         let time = clock.now + delay
-        return state.withLock { $0.circuit.trialTime.map { $0 > time } ?? false }
+        return state.withLock { $0.circuit.nextTrial.map { $0 > time } ?? false }
     }
 
     /// Why a call waits.
@@ -76,7 +76,7 @@ final class Circuit: Sendable {
     private func setAlarm() {
         alarm.set(
             state.withLock { state in
-                state.waiting.isEmpty ? nil : state.circuit.trialTime.map { max($0, state.nextTurn) }
+                state.waiting.isEmpty ? nil : state.circuit.nextTrial.map { max($0, state.nextTurn) }
             },
             clock
         ) { [weak self] in self?.wakeNext() }
@@ -87,7 +87,7 @@ final class Circuit: Sendable {
     func wakeNext() {
         let now = clock.now
         let turn = state.withLock { state -> OneShot? in
-            guard state.circuit.trialTime.map({ $0 <= now }) ?? false, let first = state.waiting.keys.min() else {
+            guard state.circuit.nextTrial.map({ $0 <= now }) ?? false, let first = state.waiting.keys.min() else {
                 return nil
             }
             state.nextTurn = now + 1
@@ -112,7 +112,7 @@ final class Circuit: Sendable {
         switch change {
         case .opened:
             setAlarm()
-            return .circuitOpened(circuit.error(host: host, seconds: circuit.trialTime.map { max(0, $0 - now) }))
+            return .circuitOpened(circuit.error(host: host, seconds: circuit.nextTrial.map { max(0, $0 - now) }))
         case .closed:
             for (_, turn) in turns.sorted(by: { $0.key < $1.key }) { turn.end() }
             return .circuitClosed
@@ -154,6 +154,16 @@ final class CircuitPass: Sendable {
     /// The head of the answer to a trial is its end: the body may come much later, or never.
     func end(_ head: TransportHead, at date: Date) -> NetworkEvent.Kind? {
         end(breaker.verdict(on: head.statusCode, head.headers, at: date))
+    }
+
+    /// Calls `action` with the closing of the circuit if the trial has run for ``CircuitBreaker/trialTime`` by then.
+    ///
+    /// - Returns: the timer; nil for a message that is not a trial.
+    func trustAfterTrialTime(_ action: @escaping @Sendable (NetworkEvent.Kind) -> Void) -> (any ClockTimer)? {
+        guard isTrial else { return nil }
+        return circuit.clock.schedule(after: breaker.trialTime > 0 ? breaker.trialTime : 0) { [self] in
+            if let change = circuit.note({ circuit, _ in circuit.ranLong(pass) }) { action(change) }
+        }
     }
 
     private func end(_ verdict: CircuitBreaker.Verdict?) -> NetworkEvent.Kind? {

@@ -126,6 +126,54 @@ struct CircuitBreakerTests: ServiceSuite {
         await expect(code(service) == nil && transport.requests.count == 5)
     }
 
+    @Test("OPQ-13: a trial without a response lets the others go after its time; its later failure counts")
+    func longTrial() async throws {
+        let service = service { $0.circuitBreaker?.trialTime = 7 }
+        let events = Locked<[String]>([])
+        let subscription = service.configuration.subscribe { event in
+            switch event.kind {
+            case .circuitOpened: events.withLock { $0.append("opened") }
+            case .circuitClosed: events.withLock { $0.append("closed") }
+            default: break
+            }
+        }
+        await open(service)
+        clock.advance(by: 5)
+        var slow = MockResponse.text("a", status: 503)
+        slow.delay = 100
+        answer.exchange(slow)
+        let trial = Task { await code(service, Call(method: .put)) }
+        await expect(transport.waitForRequests(4))
+        var patient = Call(api: "fine")
+        patient.options.circuitBreaker = CircuitBreaker(waits: true)
+        let waiting = Task { [patient] in await code(service, patient) }
+        let circuit = service.configuration.circuit(to: try #require(service.configuration.baseURL))
+        await expect(eventually { waitingCount(circuit) == 1 })
+        clock.advance(by: 6.9)
+        await expect(code(service, Call(api: "fine")), equals: .circuitOpen)
+        clock.advance(by: 0.1)
+        await expect(eventually { waitingCount(circuit) == 0 })
+        await expect(code(service, Call(api: "fine")) == nil)
+        // The others have succeeded: its failure is one of three.
+        clock.advance(by: 93)
+        await expect(trial.value, equals: .unacceptableStatus)
+        await expect(waiting.value == nil)
+        await expect(code(service, Call(api: "fine")) == nil && clock.pendingCount == 0)
+        expect(events.withLock { $0 }, equals: ["opened", "closed"])
+        // Without a success of others the circuit opens again.
+        await open(service)
+        clock.advance(by: 5)
+        answer.exchange(slow)
+        let second = Task { await code(service, Call(method: .put)) }
+        await expect(eventually { clock.pendingCount == 2 })
+        clock.advance(by: 100)
+        await expect(second.value, equals: .unacceptableStatus)
+        answer.exchange(.text("a"))
+        await expect(error(service)?.headers["Retry-After"], equals: "10")
+        expect(events.withLock { $0 }, equals: ["opened", "closed", "opened", "closed", "opened"])
+        withExtendedLifetime(subscription) {}
+    }
+
     @Test(
         "OPQ-13: calls that wait have no slot; one sends the trial when it is time, and the others follow its success"
     )

@@ -10,8 +10,9 @@ import Foundation
 /// Each server that a host calls has a circuit: scheme, host and port of a message's URL name it. It is closed until
 /// the failures reach the ``threshold``. While it is open, nothing is sent to that server: messages fail at once with
 /// ``NetworkError/Code/circuitOpen``, or, with ``waits``, wait without a slot. After ``openTime`` one message goes out
-/// as a trial. Its success closes the circuit; its failure opens it again, for twice as long, up to
-/// ``maximumOpenTime``. A trial that ends without either, as by a cancel, lets another one go.
+/// as a trial. The head of its response decides: success closes the circuit, failure opens it again, for twice as long,
+/// up to ``maximumOpenTime``. A trial that has run for ``trialTime`` without failing, such as a long upload, closes the
+/// circuit, too. A trial that ends without either, as by a cancel, lets another one go.
 ///
 /// Each attempt counts: first messages, retries, redirects, and those of a refresh. A failure is a status in
 /// ``statusCodes``, accepted or not, or an error in ``errorCodes``. Any other answer is a success. What remains says
@@ -56,6 +57,11 @@ public struct CircuitBreaker: Hashable, Sendable {
     /// The longest time to the next trial in seconds, unless the server asks for a longer one. Default 60.
     public var maximumOpenTime: TimeInterval
 
+    /// The seconds after which other messages go, too, although the trial still runs. Should it fail after that, before
+    /// another message has succeeded, the circuit opens again as after any failed trial. Zero, less or NaN: when the
+    /// trial is sent. Defaults to 5.
+    public var trialTime: TimeInterval
+
     /// Whether messages wait while the circuit is open, without a slot, in place of failing. The wait has no other end
     /// than ``RequestOptions/overallTimeout``, ``NetworkOperation/deadline`` and a cancel. Default false.
     public var waits: Bool
@@ -73,6 +79,7 @@ public struct CircuitBreaker: Hashable, Sendable {
         opensAfter threshold: Threshold = .failuresInRow(5),
         openTime: TimeInterval = 5,
         maximumOpenTime: TimeInterval = 60,
+        trialTime: TimeInterval = 5,
         waits: Bool = false,
         statusCodes: Set<Int> = Self.serverErrors,
         errorCodes: Set<NetworkError.Code> = [.cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse]
@@ -80,6 +87,7 @@ public struct CircuitBreaker: Hashable, Sendable {
         self.threshold = threshold
         self.openTime = openTime
         self.maximumOpenTime = maximumOpenTime
+        self.trialTime = trialTime
         self.waits = waits
         self.statusCodes = statusCodes
         self.errorCodes = errorCodes

@@ -3,8 +3,10 @@ import Foundation
 /// The circuit to one server: closed, open, or with a trial under way. A value that is told events, by the rule of a
 /// ``CircuitBreaker``; times are those of one clock, in seconds.
 ///
-///     closed ──(threshold)──▶ open ──(after its time)──▶ trial ──(success)──▶ closed
-///                              ▲───────(failure, given up)──┘
+///     closed ──(threshold)──▶ open ──(after its time)──▶ trial ──(success)─────────▶ closed
+///                              ▲───────(failure, given up)──┤                         ▲
+///                              │                    (its time)──▶ trusted ──(success)─┘
+///                              └───────(failure of the trial, threshold)──┘
 struct CircuitState: Sendable {
     /// Lets one message through. Its end counts only while nothing has opened or closed the circuit.
     struct Pass: Equatable, Sendable {
@@ -29,6 +31,9 @@ struct CircuitState: Sendable {
         case closed
         case open(until: TimeInterval)
         case trial
+        /// The trial has run for its time without failing: other messages go, too. If it fails after all, before another
+        /// one has succeeded, the circuit opens again.
+        case trusted
     }
 
     private var phase = Phase.closed
@@ -43,14 +48,14 @@ struct CircuitState: Sendable {
     private var lastFailure = ""
 
     /// When a trial may go; nil when the circuit is closed, and while a trial is under way.
-    var trialTime: TimeInterval? {
+    var nextTrial: TimeInterval? {
         if case .open(let until) = phase { max(until, notBefore) } else { nil }
     }
 
     /// The answer that a message would get at a time; nil when it may go.
     func refusal(at now: TimeInterval) -> Admission? {
         switch phase {
-        case .closed: return nil
+        case .closed, .trusted: return nil
         case .trial: return .refused(seconds: nil)
         case .open(let until):
             let seconds = max(until, notBefore) - now
@@ -60,20 +65,32 @@ struct CircuitState: Sendable {
 
     mutating func mayCall(at now: TimeInterval) -> Admission {
         if let refusal = refusal(at: now) { return refusal }
-        if case .closed = phase { return .go(Pass(number: number, isTrial: false)) }
-        return .go(Pass(number: enter(.trial), isTrial: true))
+        switch phase {
+        case .closed, .trusted: return .go(Pass(number: number, isTrial: false))
+        case .open, .trial: return .go(Pass(number: enter(.trial), isTrial: true))
+        }
     }
 
     mutating func succeeded(_ pass: Pass, at now: TimeInterval, _ breaker: CircuitBreaker) -> Change? {
         guard pass.number == number else { return nil }
         notBefore = -.infinity
-        guard pass.isTrial else {
+        guard case .trial = phase else {
+            if case .trusted = phase { (phase, failedTrialCount) = (.closed, 0) }
             tally.add(isFailure: false, at: now, within: breaker.threshold.window)
             return nil
         }
         tally = CircuitTally()
         failedTrialCount = 0
         enter(.closed)
+        return .closed
+    }
+
+    /// The trial has run for ``CircuitBreaker/trialTime``.
+    mutating func ranLong(_ pass: Pass) -> Change? {
+        guard pass.number == number, case .trial = phase else { return nil }
+        tally = CircuitTally()
+        // With the number of the trial, whose end counts.
+        phase = .trusted
         return .closed
     }
 
@@ -91,7 +108,7 @@ struct CircuitState: Sendable {
         if let retryAfter { notBefore = max(notBefore, now + min(retryAfter, CircuitBreaker.day)) }
         guard pass.number == number else { return nil }
         lastFailure = what
-        if pass.isTrial {
+        if pass.isTrial, !isClosed {
             failedTrialCount += 1
         } else {
             tally.add(isFailure: true, at: now, within: breaker.threshold.window)
@@ -104,9 +121,13 @@ struct CircuitState: Sendable {
 
     /// A message ended in a way that says nothing of the server, or its end is not known.
     mutating func givenUp(_ pass: Pass, at now: TimeInterval) -> Change? {
-        guard pass.number == number, pass.isTrial else { return nil }
+        guard pass.number == number, pass.isTrial, case .trial = phase else { return nil }
         enter(.open(until: now))
         return .freed
+    }
+
+    private var isClosed: Bool {
+        if case .closed = phase { true } else { false }
     }
 
     @discardableResult

@@ -38,7 +38,7 @@ struct CircuitStateTests {
             }
         }
 
-        var isClosed: Bool { circuit.refusal(at: now) == nil && circuit.trialTime == nil }
+        var isClosed: Bool { circuit.refusal(at: now) == nil && circuit.nextTrial == nil }
     }
 
     @Test("OPQ-13: failures in a row open the circuit; a success between them begins anew")
@@ -123,6 +123,38 @@ struct CircuitStateTests {
         expect(CircuitBreaker(openTime: .nan).openTime(afterFailedTrials: 3), equals: 0)
     }
 
+    @Test("OPQ-13: a trial that runs long lets others go; if it fails before one succeeds, the circuit opens")
+    func longTrial() {
+        /// A circuit whose trial has run long.
+        func run() -> Run {
+            var run = Run(breaker: CircuitBreaker(opensAfter: .failuresInRow(2)))
+            for _ in 0..<2 { run.call(fails: true) }
+            run.now = 5
+            _ = run.call()
+            expect(run.call() == .refused(seconds: nil) && run.circuit.ranLong(run.under[0]) == .closed && run.isClosed)
+            expect(run.circuit.ranLong(run.under[0]) == nil)
+            return run
+        }
+        var fails = run()
+        expect(fails.call(fails: true) == nil)
+        // The first failure of its own, and with the trial's it is not one of two in a row, but a failed trial.
+        expect(fails.end(0, fails: true), equals: .opened)
+        expect(fails.call(), equals: .refused(seconds: 10))
+        var threshold = run()
+        for _ in 0..<2 { threshold.call(fails: true) }
+        expect(threshold.call(), equals: .refused(seconds: 5))
+        expect(threshold.end(0, fails: false) == nil && !threshold.isClosed)
+        for ends in [false, nil] {
+            var late = run()
+            if ends == false { expect(late.call(fails: false) == nil) }
+            expect(late.end(0, fails: ends == nil ? nil : true) == nil && late.isClosed, "an ordinary failure, or none")
+        }
+        var succeeds = run()
+        expect(succeeds.end(0, fails: false) == nil && succeeds.isClosed)
+        for _ in 0..<2 { succeeds.call(fails: true) }
+        expect(succeeds.call(), equals: .refused(seconds: 5))
+    }
+
     @Test("OPQ-13: what ends after the circuit has opened or closed does not count")
     func late() {
         var run = Run(breaker: CircuitBreaker(opensAfter: .failuresInRow(1)))
@@ -172,9 +204,22 @@ struct CircuitStateTests {
             openTime: Double.random(in: 0...4, using: &random),
             maximumOpenTime: 20
         )
+        /// The trials that have run long.
+        var long: [Pass] = []
         for step in 0..<400 {
             let trialCount = run.under.count(where: \.isTrial)
-            switch Int.random(in: 0..<6, using: &random) {
+            switch Int.random(in: 0..<8, using: &random) {
+            case 6:
+                guard let index = run.under.firstIndex(where: \.isTrial) else { continue }
+                let isCurrent = run.circuit.refusal(at: run.now) == .refused(seconds: nil)
+                expect(run.circuit.ranLong(run.under[index]) == .closed && isCurrent && run.isClosed, "seed \(seed)")
+                long.append(run.under.remove(at: index))
+            case 7:
+                guard !long.isEmpty else { continue }
+                run.under.append(long.removeFirst())
+                let fails: Bool? = [true, false, nil].randomElement(using: &random) ?? nil
+                let change = run.end(run.under.count - 1, fails: fails)
+                expect(change == nil || change == .opened && fails == true, "seed \(seed), step \(step)")
             case 0: run.now += Double.random(in: 0...3, using: &random)
             case 1, 2:
                 let wasClosed = run.isClosed
@@ -187,24 +232,24 @@ struct CircuitStateTests {
                 }
             default:
                 guard let index = run.under.indices.randomElement(using: &random) else { continue }
-                let (isTrial, time) = (run.under[index].isTrial, run.circuit.trialTime)
+                let (isTrial, time) = (run.under[index].isTrial, run.circuit.nextTrial)
                 let fails: Bool? = [true, true, false, nil].randomElement(using: &random) ?? nil
                 let retryAfter = fails == true && Bool.random(using: &random) ? 6.0 : nil
                 switch run.end(index, fails: fails, retryAfter: retryAfter) {
                 case .opened:
                     expect(fails == true && (isTrial || time == nil), "seed \(seed), step \(step)")
-                    let next = run.circuit.trialTime ?? .infinity
+                    let next = run.circuit.nextTrial ?? .infinity
                     expect(next >= run.now + (retryAfter ?? 0) && next <= run.now + 26, "seed \(seed), step \(step)")
                 case .closed: expect(fails == false && isTrial, "seed \(seed), step \(step)")
                 case .freed:
-                    expect(fails == nil && isTrial && run.circuit.trialTime != nil, "seed \(seed), step \(step)")
+                    expect(fails == nil && isTrial && run.circuit.nextTrial != nil, "seed \(seed), step \(step)")
                 case nil: expect(!isTrial, "the end of a trial is not heard: seed \(seed), step \(step)")
                 }
             }
         }
         // From wherever it is, it closes.
         while !run.under.isEmpty { _ = run.end(0, fails: nil) }
-        if let time = run.circuit.trialTime {
+        if let time = run.circuit.nextTrial {
             run.now = max(run.now, time)
             expect(run.call(fails: false), equals: .closed, "seed \(seed)")
         }
