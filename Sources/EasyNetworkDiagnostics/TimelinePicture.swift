@@ -206,6 +206,8 @@ struct TimelinePicture: Encodable, Sendable {
             case .turn: ("slot", "its turn")
             case .condition(let name): ("other", "the condition \(name)")
             case .circuit(let host, _): ("other", "the circuit to \(host)")
+            case .credential: ("other", "a credential")
+            case .retry: ("other", "a retry")
             case .slotReleased: ("other", "a pause")
             case .slotYielded: ("slot", "urgent jobs")
             }

@@ -91,7 +91,7 @@ extension NetworkError.Code: CustomStringConvertible {
         .circuitOpen: ("circuitOpen", "The server failed too often"),
         .cannotConnect: ("cannotConnect", "Cannot connect to the server"),
         .tls: ("tls", "No secure connection to the server"),
-        .timedOut: ("timedOut", "The server took too long"),
+        .timedOut: ("timedOut", "It took too long"),
         .connectionLost: ("connectionLost", "The connection to the server was lost"),
         .badServerResponse: ("badServerResponse", "The server's answer is not HTTP"),
         .bodyTooLong: ("bodyTooLong", "The server's answer is too long"),

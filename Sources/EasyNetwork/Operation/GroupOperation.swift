@@ -93,6 +93,11 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         state.withLock { $0.children.map(\.operation) }
     }
 
+    /// The children that were handed on and have not finished.
+    final var childrenUnderWay: [NetworkOperation] {
+        state.withLock { $0.children.prefix($0.group.handedOnCount).map(\.operation) }.filter { !$0.isFinished }
+    }
+
     /// The children that have ended with an error so far, in the order of ``operations``. Linear in their number.
     public final var failures: [Failure] {
         operations.enumerated().compactMap { index, operation in

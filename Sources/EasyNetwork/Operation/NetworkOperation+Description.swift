@@ -20,9 +20,7 @@ extension NetworkOperation {
         case nil: break
         }
         if let scheduling {
-            let reasons = scheduling.queue.explain(self)
-            let others = reasons.count > 3 ? ["and \(reasons.count - 3) more"] : []
-            return (reasons.prefix(3).map(\.description) + others).joined(separator: "; ")
+            return WaitReason.summary(of: scheduling.queue.explain(self))
         }
         if let pendingCondition { return WaitReason.condition(pendingCondition).description }
         if lifecycle.phase != .waiting { return WaitReason.running.description }

@@ -274,10 +274,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Ends the operation since its deadline has passed.
     ///
-    /// - Parameter reasons: what it was waiting for.
-    final func endOverdue(_ reasons: [WaitReason]) {
-        let seconds = String(format: "%.3g", option { $0.deadline } ?? 0)
-        let reason = reasons.map(\.description).joined(separator: ", ")
+    /// - Parameters:
+    ///   - deadline: in seconds, as it was when the operation was added.
+    ///   - reason: what it was waiting for.
+    final func endOverdue(_ deadline: TimeInterval, _ reason: String) {
+        let seconds = String(format: "%.3g", deadline)
         let error = NetworkError(code: .timedOut, message: "its deadline of \(seconds) s has passed: it \(reason)")
         let (wins, action) = core.withLock { $0.lifecycle.end(.failure(error)) }
         guard wins else { return }

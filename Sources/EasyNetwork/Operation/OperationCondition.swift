@@ -75,7 +75,7 @@ public struct OperationCondition: Sendable {
         _ reachability: NetworkReachability = .system,
         waits: Bool = false
     ) -> OperationCondition {
-        OperationCondition("network reachable") { _ in
+        OperationCondition(WaitReason.networkCondition) { _ in
             if waits {
                 await reachability.wait()
                 try Task.checkCancellation()

@@ -89,7 +89,9 @@ extension NetworkOperation {
     /// The seconds from when the operation is added to a ``NetworkQueue`` until it must have ended: waits for
     /// dependencies, slots, conditions and the network included, and retries; of a batch or chain with all its
     /// children. Then it ends with ``NetworkError/Code/timedOut``, whose message says what it was waiting for, and its
-    /// work is cancelled. Read when it is added. Default nil: none. Not kept in a plain `OperationQueue`.
+    /// work is cancelled. Zero or less ends it when it is added, before anything is sent, and NaN does so with
+    /// ``NetworkError/Code/invalidRequest``. Read when the operation is added: a later change has no effect. Defaults to
+    /// `nil`: no deadline. Not kept in a plain `OperationQueue`.
     ///
     /// ```swift
     /// report.deadline = 10

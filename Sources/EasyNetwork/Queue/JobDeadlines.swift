@@ -2,7 +2,7 @@ import Foundation
 
 /// The deadlines of a queue's jobs, earliest first.
 struct JobDeadlines<Job: AnyObject> {
-    private var heap = TimerHeap<Job>()
+    private var heap = TimerHeap<(job: Job, deadline: TimeInterval)>()
     /// The jobs in the heap that have not ended.
     private var waiting: Set<ObjectIdentifier> = []
 
@@ -10,9 +10,10 @@ struct JobDeadlines<Job: AnyObject> {
     /// No deadline passes earlier; nil without deadlines. It may be that of a job that has ended.
     var next: TimeInterval? { isEmpty ? nil : heap.earliest }
 
-    mutating func add(_ job: Job, at time: TimeInterval) {
+    /// - Parameter deadline: in seconds from now.
+    mutating func add(_ job: Job, _ deadline: TimeInterval, now: TimeInterval) {
         waiting.insert(ObjectIdentifier(job))
-        heap.add(job, at: time)
+        heap.add((job, deadline), at: now + deadline)
     }
 
     /// Forgets a job that has ended, at a constant average cost.
@@ -20,14 +21,14 @@ struct JobDeadlines<Job: AnyObject> {
         guard waiting.remove(ObjectIdentifier(job)) != nil, heap.count > 64, heap.count > 2 * waiting.count else {
             return
         }
-        heap.sweep { waiting.contains(ObjectIdentifier($0)) }
+        heap.sweep { waiting.contains(ObjectIdentifier($0.job)) }
     }
 
     /// The jobs whose deadlines have passed, which are forgotten.
-    mutating func takeDue(now: TimeInterval) -> [Job] {
-        var due: [Job] = []
-        while let job = heap.takeDue(now: now) {
-            if waiting.remove(ObjectIdentifier(job)) != nil { due.append(job) }
+    mutating func takeDue(now: TimeInterval) -> [(job: Job, deadline: TimeInterval)] {
+        var due: [(job: Job, deadline: TimeInterval)] = []
+        while let next = heap.takeDue(now: now) {
+            if waiting.remove(ObjectIdentifier(next.job)) != nil { due.append(next) }
         }
         return due
     }

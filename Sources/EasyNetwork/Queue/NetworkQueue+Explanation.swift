@@ -1,10 +1,5 @@
 import Foundation
 
-extension WaitReason {
-    /// The network is unreachable.
-    static let network = WaitReason.condition(OperationCondition.reachable().name)
-}
-
 extension NetworkQueue {
     /// Explains why a job has not run: a dependency, a limit, a rate, a condition, suspension, or nothing.
     ///
@@ -39,6 +34,19 @@ extension NetworkQueue {
         case .running: return [condition(of: operation) ?? .running]
         case .ending: return [.ending]
         }
+    }
+
+    /// What a job waits for, or does, as the end of a sentence: for a batch or a chain with its first unfinished job.
+    func explanation(of operation: NetworkOperation, depth: Int = 3) -> String {
+        let reasons = explain(operation.original)
+        guard reasons == [.running] else { return WaitReason.summary(of: reasons) }
+        let children = (operation as? GroupOperation)?.childrenUnderWay ?? []
+        guard let child = children.first, depth > 0 else {
+            return "runs" + (operation.requestText.map { ": \($0)" } ?? "")
+        }
+        let inner = (child.scheduling?.queue ?? self).explanation(of: child, depth: depth - 1)
+        let others = children.count > 1 ? ", and for \(children.count - 1) more" : ""
+        return "waits for \(child.nameForMessages), which \(inner)\(others)"
     }
 
     private func condition(of operation: NetworkOperation) -> WaitReason? {

@@ -30,7 +30,7 @@ extension NetworkQueue {
         let workWhenAdded = operation.workWhenAdded
         var outside: [Job] = []
         var mayBeInCycle = false
-        var shutDownPlace: String?
+        var refusal: NetworkError?
         var hasDeadline = false
         let added = executor.announcing(.jobs) {
             step { state, actions -> Job? in
@@ -44,7 +44,7 @@ extension NetworkQueue {
                     return nil
                 }
                 if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
-                shutDownPlace = traits.passesBarriers ? nil : state.shutDownPlace
+                if !traits.passesBarriers, let place = state.shutDownPlace { refusal = .shutDown(at: place) }
                 state.graph.submit(job, priority: priority, keys: keys, traits)
                 if foreign != nil { state.foreignWatch.add(job) }
                 outside = link(job, to: adoption.dependencies, &state)
@@ -53,18 +53,20 @@ extension NetworkQueue {
                     !job.dependencies.isEmpty
                     && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
                 if let deadline = adoption.deadline {
-                    hasDeadline = true
-                    state.deadlines.add(job, at: actions.now + (deadline > 0 ? deadline : 0))
+                    if deadline > 0 {
+                        hasDeadline = true
+                        state.deadlines.add(job, deadline, now: actions.now)
+                    } else {
+                        refusal = refusal ?? .passedDeadline(deadline)
+                    }
                 }
                 // It waits for nothing, not even for a slot.
-                if adoption.isOver || shutDownPlace != nil { state.graph.end(job, &actions) }
+                if adoption.isOver || refusal != nil { state.graph.end(job, &actions) }
                 if !isHeld, workWhenAdded == nil { state.graph.release(job, &actions) }
                 return job
             } beforeActing: { _ in
                 // It becomes a job, so that it ends and its dependents go on.
-                guard let shutDownPlace else { return }
-                let message = "the queue was shut down at \(shutDownPlace); later jobs need another NetworkQueue"
-                operation.finish(NetworkError(code: .refused, message: message))
+                if let refusal { operation.finish(refusal) }
             }
         }
         if hasDeadline { awaitDeadlines() }
@@ -259,6 +261,22 @@ extension NetworkQueue {
         let had = job.phase == .running
         state.graph.park(job, evenIfReturning: evenIfReturning, &actions)
         if had, job.phase == .parked, broadcast.isHeard { note(.slotReleased, job) }
+    }
+}
+
+extension NetworkError {
+    fileprivate static func shutDown(at place: String) -> NetworkError {
+        let message = "the queue was shut down at \(place); later jobs need another NetworkQueue"
+        return NetworkError(code: .refused, message: message)
+    }
+
+    /// - Parameter deadline: zero or less, or NaN.
+    fileprivate static func passedDeadline(_ deadline: TimeInterval) -> NetworkError {
+        guard !deadline.isNaN else {
+            return NetworkError(code: .invalidRequest, message: "its deadline is not a number (NaN)")
+        }
+        let message = "its deadline of \(String(format: "%.3g", deadline)) s had passed before it was added"
+        return NetworkError(code: .timedOut, message: message)
     }
 }
 

@@ -131,9 +131,11 @@ extension NetworkQueue {
     private func endOverdue() {
         let now = clock.now
         // The payload of a job is behind the lock, too.
-        let due = state.withLock { $0.deadlines.takeDue(now: now).compactMap(\.payload) }
+        let due = state.withLock { state in
+            state.deadlines.takeDue(now: now).compactMap { job, deadline in job.payload.map { ($0, deadline) } }
+        }
         awaitDeadlines()
-        for operation in due { operation.endOverdue(explain(operation.original)) }
+        for (operation, deadline) in due { operation.endOverdue(deadline, explanation(of: operation)) }
     }
 }
 

@@ -113,7 +113,8 @@ final class CallContext: Sendable {
 
     /// Waits for so many seconds by the host's clock.
     func wait(_ delay: TimeInterval, _ call: Call) async {
-        await withoutSlot(call) { await clock.sleep(delay) }
+        let (clock, end) = (clock, clock.now + delay)
+        await withoutSlot(call, reason: { .retry(seconds: max(0, end - clock.now)) }) { await clock.sleep(delay) }
     }
 
     /// The host's network while it is unreachable.
@@ -123,12 +124,12 @@ final class CallContext: Sendable {
     }
 
     func wait(for network: NetworkReachability, _ call: Call) async {
-        await withoutSlot(call) { await network.wait() }
+        await withoutSlot(call, reason: { .network }) { await network.wait() }
     }
 
     private func withoutSlot(
         _ call: Call,
-        reason: (@Sendable () -> WaitReason)? = nil,
+        reason: @escaping @Sendable () -> WaitReason,
         _ wait: () async -> Void
     ) async {
         if let caller { await caller.withoutSlot(call, reason: reason, wait) } else { await wait() }
@@ -229,7 +230,7 @@ final class CallContext: Sendable {
         guard let authentication = host.settings.authentication else { return (message, credentialState) }
         return try await authentication.authorize(message, credentialState, over: refreshService) { wait in
             tell(call, .credentialAwaited)
-            await withoutSlot(call, wait)
+            await withoutSlot(call, reason: { .credential }, wait)
         }
     }
 
@@ -248,7 +249,7 @@ final class CallContext: Sendable {
         guard let authentication = host.settings.authentication else { return nil }
         return try await authentication.review(response, to: message, credentialState, over: refreshService) { wait in
             tell(call, .credentialAwaited)
-            await withoutSlot(call, wait)
+            await withoutSlot(call, reason: { .credential }, wait)
         }
     }
 

@@ -51,7 +51,7 @@ extension CallOwner {
     /// Waits without the slot, which goes back when all calls of the job wait: for a delay, a credential, the network.
     ///
     /// - Parameter reason: why, for those who ask during the wait.
-    func withoutSlot(_ call: Call, reason: (@Sendable () -> WaitReason)? = nil, _ wait: () async -> Void) async {
+    func withoutSlot(_ call: Call, reason: @escaping @Sendable () -> WaitReason, _ wait: () async -> Void) async {
         leaveSlot(call, reason)
         await wait()
         await returnToSlot(call)

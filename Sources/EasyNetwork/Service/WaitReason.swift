@@ -36,7 +36,11 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     /// It has given its slot back while the circuit to its server is open: ``CircuitBreaker``. The seconds are those
     /// until a trial may go, nil while one is under way.
     case circuit(host: String, seconds: TimeInterval?)
-    /// It has given its slot back while it waits, for instance for a retry.
+    /// It has given its slot back while a sign-in or a refresh of its credential is under way.
+    case credential
+    /// It has given its slot back until it sends its request again, for this number of seconds.
+    case retry(seconds: TimeInterval)
+    /// It has given its slot back while it waits for something else, for instance in a pause.
     case slotReleased
     /// It has given its slot to a job of higher priority, and goes on when there is one again:
     /// ``NetworkQueue/yieldingPriority``.
@@ -47,6 +51,16 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     case running
     /// It has finished.
     case finished
+
+    /// The network is unreachable.
+    static let network = WaitReason.condition(networkCondition)
+    static let networkCondition = "network reachable"
+
+    /// The first reasons, and the number of the others.
+    static func summary(of reasons: [WaitReason]) -> String {
+        let others = reasons.count > 3 ? ["and \(reasons.count - 3) more"] : []
+        return (reasons.prefix(3).map(\.description) + others).joined(separator: "; ")
+    }
 
     /// The end of a sentence that begins with the name of the job, without the secrets that ``Redaction`` recognizes.
     public var description: String { Redaction.standard.redacted(text) }
@@ -69,6 +83,8 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
         case .circuit(let host, let seconds?):
             "waits for the open circuit to \(host), \(String(format: "%.3g", seconds)) s"
         case .circuit(let host, nil): "waits for the trial of the open circuit to \(host)"
+        case .credential: "waits for a credential"
+        case .retry(let seconds): "waits \(String(format: "%.3g", seconds)) s before its request is sent again"
         case .slotReleased: "has given its slot back while it waits"
         case .slotYielded: "has given its slot to a job of higher priority"
         case .ending: "is about to finish"

@@ -148,7 +148,7 @@ struct NetworkOperationTests {
         expect(texts[0].hasSuffix("sent: OperationTests.NetworkOperationTests.Refusal."), "\(texts)")
         expect(!texts[0].contains("abcdef"))
         expect(texts[1], equals: start + "Cancelled.")
-        expect(texts[2], equals: start + "The server took too long: job 1.")
+        expect(texts[2], equals: start + "It took too long: job 1.")
         expect(texts[3].hasPrefix(start + "The request cannot be sent: "))
         expect(texts.allSatisfy { !$0.contains("0x") && !$0.contains("$") && !$0.contains("Operation<") }, "\(texts)")
     }

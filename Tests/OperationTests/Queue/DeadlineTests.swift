@@ -48,20 +48,135 @@ struct DeadlineTests {
         await expect(eventually { clock.pendingCount == 0 && queue.operationCount == 0 })
     }
 
-    @Test("OPQ-10: a suspended queue keeps deadlines, and one of no time ends at once without having run")
+    @Test("OPQ-10: a suspended queue keeps deadlines, and the message has the one that counted")
     func suspended() async {
         queue.isSuspended = true
-        let (later, now) = (job("later", deadline: 3), job("now", deadline: -.infinity))
-        let odd = job("odd", deadline: .nan)
-        for job in [later, now, odd] { queue.addOperation(job) }
-        clock.advance(by: 0)
-        await now.ended()
-        await odd.ended()
+        let later = job("later", deadline: 3)
+        queue.addOperation(later)
+        later.deadline = 50
         clock.advance(by: 3)
         await later.ended()
-        expect(later.error?.message?.hasSuffix("it waits because the queue is suspended"), equals: true)
-        expect([later, now, odd].allSatisfy { $0.error?.code == .timedOut && $0.executionCount == 0 })
+        expect(later.executionCount == 0 && later.error?.code == .timedOut && clock.pendingCount == 0)
+        expect(
+            later.error?.localizedDescription,
+            equals: "It took too long: its deadline of 3 s has passed: it waits because the queue is suspended."
+        )
+    }
+
+    @Test(
+        "OPQ-10: a job with a deadline of no time ends when it is added, before anything is sent; NaN is an invalid request",
+        arguments: [0, -1, -Double.infinity, .nan]
+    )
+    func noTime(deadline: TimeInterval) async {
+        let transport = InMemoryTransport(clock: clock)
+        transport.route("GET", "*") { _ in .text("a") }
+        let service = EasyNetworkService(
+            HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport)
+        )
+        let queue = NetworkQueue(clock: clock)
+        let request = RequestOperation(Request<Data>("a"), service: service)
+        let job = job("job", deadline: nil)
+        let child = TestJob()
+        let batch = BatchOperation([child])
+        let jobs = [request, job, batch]
+        let dependent = TestJob()
+        for job in jobs {
+            job.deadline = deadline
+            dependent.addDependency(job, policy: .allowFailure)
+        }
+        queue.addOperations(jobs + [dependent])
+        // Without an advance of the clock.
+        await expect(eventually { dependent.isFinished })
+        clock.advance(by: 0)
+        await dependent.ended()
+        let code = deadline.isNaN ? NetworkError.Code.invalidRequest : .timedOut
+        expect(jobs.map { $0.error?.code }, equals: [code, code, code])
+        expect(transport.requests.isEmpty && job.executionCount == 0 && child.executionCount == 0)
+        await queue.waitUntilIdle()
         expect(clock.pendingCount, equals: 0)
+    }
+
+    @Test("OPQ-10: the message names a credential, a retry, a request, and the job that a batch waits for")
+    func reasons() async throws {
+        let transport = InMemoryTransport(clock: clock)
+        transport.route("GET", "/flaky") { _ in .status(503) }
+        transport.route("GET", "/slow") { _ in .fault(.stall) }
+        transport.route("GET", "/mine") { _ in .status(401) }
+        let isRefreshing = Gate()
+        let refreshed = Gate()
+        defer { refreshed.open() }
+        let tokens = TestTokens { _ in
+            isRefreshing.open()
+            await refreshed.opened()
+            return "new"
+        }
+        let session = AuthenticationSession(tokens, credential: "old", clock: clock)
+        let queue = NetworkQueue(maxConcurrentOperationCount: 6, clock: clock)
+        /// Runs a job until its deadline.
+        func message(
+            _ api: String,
+            in group: ((NetworkOperation) -> NetworkOperation)? = nil,
+            when isThere: @escaping @Sendable (NetworkQueue, NetworkOperation) async -> Bool
+        ) async -> String? {
+            let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport) {
+                $0.clock = clock
+                $0.random = { 1 }
+                $0.retry = RetryPolicy(maximumRetryCount: 1, baseDelay: 60)
+                $0.authentication = api == "mine" ? session : nil
+            }
+            let request = RequestOperation(Request<Data>(api), service: EasyNetworkService(host))
+            request.name = api
+            let job = group?(request) ?? request
+            job.deadline = 2
+            queue.addOperation(job)
+            await expect(isThere(queue, request))
+            clock.advance(by: 2)
+            await job.ended()
+            await queue.waitUntilIdle()
+            return job.error?.message
+        }
+        let start = "its deadline of 2 s has passed: it "
+        await expect(
+            message(
+                "mine",
+                when: { queue, job in
+                    await isRefreshing.opened()
+                    return await eventually { queue.explain(job) == [.credential] }
+                }
+            ),
+            equals: start + "waits for a credential"
+        )
+        await expect(
+            message(
+                "flaky",
+                when: { queue, job in
+                    await eventually { if case .retry? = queue.explain(job).first { true } else { false } }
+                }
+            )?.hasSuffix(" s before its request is sent again"),
+            equals: true
+        )
+        let isSent: @Sendable (NetworkQueue, NetworkOperation) async -> Bool = { queue, job in
+            await eventually { queue.explain(job) == [.running] && transport.requests.last?.path == "/slow" }
+        }
+        await expect(message("slow", when: isSent), equals: start + "runs: GET https://api.example.com/slow")
+        let inner = "'slow', which runs: GET https://api.example.com/slow"
+        let chain = ChainOperation()
+        await expect(
+            message(
+                "slow",
+                in: { job in
+                    chain.addOperation(job)
+                    chain.addOperation(TestJob())
+                    chain.name = "chain"
+                    return BatchOperation([TestJob(), chain, TestJob { _ in }])
+                },
+                when: { queue, job in
+                    let isSent = await isSent(queue, job)
+                    return await eventually { queue.operationCount == 4 } && isSent
+                }
+            ),
+            equals: start + "waits for 'chain', which waits for \(inner), and for 1 more"
+        )
     }
 
     @Test("OPQ-10: what ends in time leaves no timer, and its end stays")
@@ -169,7 +284,9 @@ struct DeadlineTests {
         final class Job {}
         var deadlines = JobDeadlines<Job>()
         let jobs = (0..<TestLoad.count(100_000)).map { _ in Job() }
-        for (number, job) in jobs.enumerated() { deadlines.add(job, at: TimeInterval(number * 7_919 % jobs.count)) }
+        for (number, job) in jobs.enumerated() {
+            deadlines.add(job, TimeInterval(number * 7_919 % jobs.count), now: 0)
+        }
         for job in jobs.dropLast(10) { deadlines.remove(job) }
         expect(deadlines.next != nil)
         expect(deadlines.takeDue(now: .infinity).count == 10 && deadlines.next == nil && deadlines.isEmpty)

@@ -172,7 +172,7 @@ struct HostReachabilityTests: ServiceSuite {
             clock.advance(by: 1)
             return readerCount == 1
         }
-        expect(isOffline && queue.explain(job) == [.slotReleased])
+        expect(isOffline && queue.explain(job) == [.condition("network reachable")])
         let other = TestJob()
         queue.addOperation(other)
         await other.ended()
