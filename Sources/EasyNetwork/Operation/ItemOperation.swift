@@ -190,9 +190,11 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     /// The item, when the operation has finished and its closures have run. Several tasks may wait for it.
     ///
-    /// Add the operation to a queue first, or later: nothing here starts it. A task that is cancelled while it waits
-    /// goes on at once: with the item if that is there, else with ``NetworkError/Code/cancelled``. The operation is
-    /// cancelled with it only if no other task waits.
+    /// Add the operation to a queue first, or later: nothing here starts it. If it is on no queue after a second, a line
+    /// on standard error says so, once for each operation.
+    ///
+    /// A task that is cancelled while it waits continues at once: with the item if it exists, otherwise with
+    /// ``NetworkError/Code/cancelled``. The operation is cancelled with it only if no other task waits.
     ///
     /// - Throws: the operation's error.
     public final var value: Item {

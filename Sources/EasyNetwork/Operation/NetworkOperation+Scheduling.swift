@@ -41,7 +41,7 @@ extension NetworkOperation {
     /// Whether a queue has the operation, or it has been started. A plain `OperationQueue` shows itself by asking
     /// whether the operation is ready.
     final var isTaken: Bool {
-        core.withLock { $0.scheduling != nil || $0.readiness.isWatching || $0.lifecycle.phase != .waiting }
+        core.withLock { $0.isTaken }
     }
 
     /// The operation's job in `queue`; nil when it is not there, or not any more.

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Waiting for the end in a task.
 extension NetworkOperation {
     /// Waits until the operation has finished and its callbacks have run. Several tasks may wait for it.
@@ -9,9 +11,12 @@ extension NetworkOperation {
     /// print(batch.failures.count, "have failed")
     /// ```
     ///
-    /// Add the operation to a queue first, or later: nothing here starts it. A task that is cancelled while it waits
-    /// goes on at once: with the outcome if that is known, else with ``NetworkError/Code/cancelled``. The operation is
-    /// cancelled with it only if no other task waits. An ``ItemOperation`` also has ``ItemOperation/value``.
+    /// Add the operation to a queue first, or later: nothing here starts it. If it is on no queue after a second, a line
+    /// on standard error says so, once for each operation.
+    ///
+    /// A task that is cancelled while it waits continues at once: with the outcome if that is known, otherwise with
+    /// ``NetworkError/Code/cancelled``. The operation is cancelled with it only if no other task waits. An
+    /// ``ItemOperation`` also has ``ItemOperation/value``.
     ///
     /// - Throws: the ``error`` of the operation, also that of a cancellation.
     public final func finished() async throws(NetworkError) {
@@ -35,10 +40,16 @@ extension NetworkOperation {
     /// - Parameter begin: called when the handler of a cancellation is in place.
     final func waitAsCounted(_ begin: () -> Void = {}) async {
         let over = OneShot()
-        whenFinished { over.end() }
         await withTaskCancellationHandler {
             begin()
+            let (isConcluded, isTaken) = core.withLock { state in
+                if !state.isConcluded { state.finishActions.append { over.end() } }
+                return (state.isConcluded, state.isTaken)
+            }
+            if isConcluded { over.end() }
+            let report = isTaken ? nil : reportIfForgotten()
             await withCheckedContinuation { continuation in over.whenOver { continuation.resume() } }
+            report?.cancel()
         } onCancel: {
             let isLast = core.withLock { state in
                 state.waitingTaskCount -= 1
@@ -47,6 +58,21 @@ extension NetworkOperation {
             if isLast { WorkQueue.userCode { cancel() } }
             // Not only when it has finished: one that is on no queue never does.
             over.end()
+        }
+    }
+
+    /// Logs it, once, if the operation is on no queue after a second: a task that waits for it would wait forever.
+    private func reportIfForgotten() -> any ClockTimer {
+        let clock = (self as? any CallOwner)?.callGroup.host.settings.clock ?? SystemClock()
+        return clock.schedule(after: 1) { [weak self] in
+            guard let self, !isTaken else { return }
+            let isReported = changeOptions { options, _ in exchange(&options.isReportedForgotten, with: true) }
+            guard !isReported else { return }
+            LogWriter.mistakes.add(.error) {
+                let name = self.nameForMessages.cleaned()
+                return "\(clock.date.timestamp) \(NetworkEvent.Level.error) \(name) is awaited, but is on no queue: "
+                    + "add it to a NetworkQueue, or the task waits forever"
+            }
         }
     }
 }

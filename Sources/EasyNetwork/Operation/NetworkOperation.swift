@@ -34,6 +34,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var scheduling: Scheduling?
         var options: OperationOptions?
         var waiters = Waiters()
+
+        /// See ``NetworkOperation/isTaken``.
+        var isTaken: Bool { scheduling != nil || readiness.isWatching || lifecycle.phase != .waiting }
     }
 
     let core = Locked(State())

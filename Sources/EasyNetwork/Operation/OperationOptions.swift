@@ -34,6 +34,8 @@ final class OperationOptions: @unchecked Sendable {
     var deadline: TimeInterval?
     /// The limit of a transfer alone.
     var bandwidth: BandwidthLimit?
+    /// Whether the log has a line about a task that waits for the operation while it is on no queue.
+    var isReportedForgotten = false
     /// Given when it is first read.
     var operationID: UInt64?
 

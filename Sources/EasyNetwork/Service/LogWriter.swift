@@ -19,6 +19,9 @@ package final class LogWriter: Sendable {
     /// The bytes of a line without the body of its message. An ellipsis replaces the rest.
     static let maximumLine = 16_384
 
+    /// Writes to standard error, whatever the program logs: mistakes that would otherwise be silent.
+    static let mistakes = LogWriter { write($0.text, to: STDERR_FILENO) }
+
     // A serial queue has threads of its own kind: one that blocks takes none from the executor.
     private let queue = BatchQueue<Entry>(label: "EasyNetwork.log")
     private let setting: LogSetting

@@ -50,6 +50,40 @@ struct ValueWaitersTests {
         await expect(server.waitForConnections(0))
     }
 
+    #if compiler(>=6.2)
+    @Test("BEY-3: a task that waits for a job on no queue is reported after a second, once for each job")
+    func forgotten() async throws {
+        // In a process of its own, whose standard error has nothing else.
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            let clock = ManualClock()
+            let transport = InMemoryTransport()
+            transport.route("GET", "*") { _ in .text("ok") }
+            let url = URL(string: "https://api.example.com")
+            let host = HostConfiguration(baseURL: url, transport: transport) { $0.clock = clock }
+            let jobs = ["forgotten", "late", "prompt"].map { name in
+                let job = RequestOperation(Get(api: name), service: EasyNetworkService(host))
+                job.name = name
+                return job
+            }
+            let queue = NetworkQueue()
+            queue.addOperation(jobs[2])
+            let tasks = jobs.flatMap { job in (0..<3).map { _ in Task { try await job.value } } }
+            for job in jobs { await expect(eventually { job.waiterCount == 3 || job.isFinished }) }
+            await clock.waitForTimers(6)
+            clock.advance(by: 0.99)
+            queue.addOperation(jobs[1])
+            for task in tasks.dropFirst(3) { _ = try await task.value }
+            clock.advance(by: 0.01)
+            clock.advance(by: 100)
+            await withCheckedContinuation { done in LogWriter.mistakes.settle { done.resume() } }
+            for task in tasks { task.cancel() }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let lines = text.split(separator: "\n").filter { $0.contains("is on no queue") }
+        expect(lines.count == 1 && lines[0].contains("'forgotten' is awaited"), "\(text)")
+    }
+    #endif
+
     @Test("BEY-3: an item that is there wins over the cancellation of the task")
     func itemWins() async throws {
         let server = try MockServer()
