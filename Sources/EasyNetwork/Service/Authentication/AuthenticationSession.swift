@@ -70,7 +70,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     ///     ``NetworkError/Code/unauthorized``. Default 5.
     ///   - refreshWindow: in seconds. Default 30.
     ///   - refreshDeadline: seconds after which a refresh fails and its task is cancelled. Default 120; nil means no
-    ///     deadline.
+    ///     deadline. With zero, less or NaN no refresh begins: it fails with ``NetworkError/Code/invalidRequest``.
     ///   - clock: for the window, the deadline, and the expiry of credentials. Default the system's.
     ///   - save: keeps the credential for the next launch. It gets the current one after each change, by a sign-in or a
     ///     refresh, and nil after a sign-out; not the first one. Called off any lock, one call at a time, as a rule by the
@@ -238,10 +238,11 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         _ service: @autoclosure () -> EasyNetworkService
     ) throws(NetworkError) -> Refresh? {
         let now = clock.now
+        let hasTime = refreshDeadline.map { $0 > 0 } ?? true
         let (refresh, begins, credential) = state.withLock { state -> (Refresh?, begins: Bool, Credential?) in
             guard state.refresh == nil, version == state.version else { return (state.refresh, false, nil) }
             state.beginnings.removeAll { $0 <= now - refreshWindow }
-            guard state.beginnings.count < refreshLimit else { return (nil, true, nil) }
+            guard hasTime, state.beginnings.count < refreshLimit else { return (nil, true, nil) }
             state.beginnings.append(now)
             let refresh = Refresh()
             state.refresh = refresh
@@ -249,6 +250,9 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         }
         guard begins else { return refresh }
         guard let refresh else {
+            if let refreshDeadline, !hasTime {
+                throw .invalidRequest("the refreshDeadline of \(refreshDeadline) seconds is not a positive number")
+            }
             let times = "\(refreshLimit) times within \(refreshWindow) seconds"
             let message = "the credential has been refreshed \(times), and is still refused or expired"
             throw NetworkError(code: .unauthorized, message: message)

@@ -255,6 +255,19 @@ struct AuthenticationSessionTests {
         expect(session.credential, equals: "old")
     }
 
+    @Test("CBK-7: with a deadline of no time no refresh begins", arguments: [-1, -Double.infinity, .nan])
+    func deadlineOfNoTime(deadline: TimeInterval) async {
+        let hasBegun = Locked(false)
+        let tokens = TestTokens { _ in
+            hasBegun.withLock { $0 = true }
+            return "new"
+        }
+        let session = AuthenticationSession(tokens, credential: "old", refreshDeadline: deadline, clock: ManualClock())
+        let job = await SessionClient(session, Self.server(accepting: "new")).start()
+        let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
+        expect(error?.code == .invalidRequest && job.sent == ["old"] && !hasBegun.withLock { $0 })
+    }
+
     @Test("CBK-7: a server that refuses whatever comes is not asked for more than a few refreshes")
     func storm() async {
         let clock = ManualClock()
