@@ -14,20 +14,16 @@ extension Redaction {
     }
 
     static func normalized(_ names: Set<String>) -> Set<String> {
-        Set(
-            names.map {
-                $0.utf8Bytes { SecretName.normalized($0) { name, _ in String(decoding: name, as: UTF8.self) } }
-            }
-        )
+        Set(names.map { $0.utf8Bytes { SecretName.words(of: $0, \.text) } })
     }
 
     func isSecret(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        SecretName.normalized(name) { name, lastWord in
-            guard !name.isEmpty else { return false }
-            if SecretName.isKnown(name, lastWord: lastWord) { return true }
+        SecretName.words(of: name) { name in
+            guard !name.letters.isEmpty else { return false }
+            if SecretName.isKnown(name) { return true }
             let hasHostNames = Self.hasHostNames.isSet
             guard hasHostNames || !names.isEmpty else { return false }
-            let text = String(decoding: name, as: UTF8.self)
+            let text = name.text
             return names.contains(text) || hasHostNames && Self.hostNames.withLock { $0.contains(text) }
         }
     }

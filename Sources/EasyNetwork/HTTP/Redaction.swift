@@ -7,11 +7,12 @@ import Foundation
 /// ```
 ///
 /// A value is secret by its name: a header, a URL parameter, a form field, a JSON key, an XML element or attribute, or
-/// what stands before a colon, that is called Authorization, Cookie or password, or whose name contains token, secret,
-/// API key, signature and the like, in any spelling (`access_token`, `accessToken`, `X-Access-Token`). The parameters
-/// `code` and `key` of a URL or a form are secret too, and so are user and password of a URL, and what looks like a
-/// credential behind `Bearer`. Encoded addresses, forms and JSON within a parameter are looked into. A secret without
-/// such a name, like a token in a path, is not recognized.
+/// what is before a colon, that is called Authorization, Cookie or password, or whose name contains token, secret,
+/// API key, signature and the like, in any spelling (`access_token`, `accessToken`, `X-Access-Token`). The words of the
+/// name decide: `security_code` is secret, `status_code` and `keyboard` are not. In an array of JSON the string after such
+/// a name is secret: `["Authorization", "…"]`. The parameters `code` and `key` of a URL or a form are secret too, and so
+/// are user and password of a URL, and what looks like a credential after `Bearer`. Encoded addresses, forms and JSON
+/// within a parameter are looked into. A secret without such a name, like a token in a path, is not recognized.
 ///
 /// All that the package prints (errors, log, HAR, `curl` commands, timeline, graph) goes through it. ``HostSettings``
 /// has a list for names of your own, ``HostSettings/secretNames``, which each redaction of the program knows.
@@ -206,7 +207,10 @@ extension Redaction {
     private func redacted(json value: Any, level: Int) -> Any {
         switch value {
         case let text as String: return redacted(string: text, level: level)
-        case let array as [Any]: return array.map { redacted(json: $0, level: level) }
+        case let array as [Any]:
+            return array.indices.map { index -> Any in
+                isNamed(array, index) ? Self.mark : redacted(json: array[index], level: level)
+            }
         case let object as [String: Any]:
             var result: [String: Any] = [:]
             // As in `{"name":"password","value":"…"}`.
@@ -220,6 +224,13 @@ extension Redaction {
             return result
         default: return value
         }
+    }
+
+    /// Whether the element follows the name of a secret: `["Authorization", "…"]`, or one such pair after another.
+    private func isNamed(_ array: [Any], _ index: Int) -> Bool {
+        guard array.count % 2 == 0, index % 2 == 1, !(array[index] is NSNull) else { return false }
+        guard let name = array[index - 1] as? String, name.utf8.allSatisfy(Self.isPartOfName) else { return false }
+        return isSecret(name)
     }
 
     /// JSON in a string is redacted as JSON. A string with other markup and the name of a secret is replaced as a
@@ -242,18 +253,44 @@ extension Redaction {
             var index = 0
             while index < bytes.count {
                 let start = index
-                while index < bytes.count, Self.isPartOfName(bytes[index]) { index += 1 }
+                while index < bytes.count, Self.isPartOfName(bytes[index]) || Self.isEscape(bytes, index) { index += 1 }
                 if index > start {
                     let next = bytes[index...].first { $0 != UInt8(ascii: " ") } ?? UInt8(ascii: " ")
                     let before = start > 0 ? bytes[start - 1] : UInt8(ascii: " ")
                     let isPart = before == UInt8(ascii: "=") && start >= 5 && bytes.has("name", at: start - 5)
                     let isKey = isPart || Self.beforeKey.utf8.contains(before) || Self.behindKey.utf8.contains(next)
-                    if isKey, isSecret(UnsafeBufferPointer(rebasing: bytes[start..<index])) { return true }
+                    if isKey, isSecret(escaped: bytes[start..<index]) { return true }
                 }
                 index += 1
             }
             return false
         }
+    }
+
+    /// Whether a name that may have escapes of JSON is secret: `\u0074oken`, in a string with more backslashes.
+    func isSecret(escaped name: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        guard name.contains(UInt8(ascii: "\\")) else { return isSecret(UnsafeBufferPointer(rebasing: name)) }
+        var decoded: [UInt8] = []
+        var rest = name
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "\\") else {
+                decoded.append(byte)
+                continue
+            }
+            guard rest.first == UInt8(ascii: "u") else { continue }
+            guard let number = UInt16(String(decoding: rest.dropFirst().prefix(4), as: UTF8.self), radix: 16) else {
+                continue
+            }
+            decoded.append(UInt8(exactly: number) ?? 0xFF)
+            rest = rest.dropFirst(5)
+        }
+        return decoded.withUnsafeBufferPointer(isSecret)
+    }
+
+    /// Whether a character of a name is written as an escape there, with backslashes for up to four levels of JSON.
+    private static func isEscape(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> Bool {
+        let backslash = UInt8(ascii: "\\")
+        return bytes[index] == backslash && bytes[index...].prefix(9).first { $0 != backslash } == UInt8(ascii: "u")
     }
 
     private static let aroundKey = "\"',;|\t"

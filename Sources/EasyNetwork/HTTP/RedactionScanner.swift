@@ -40,7 +40,7 @@ struct RedactionScanner {
         isDecoded: Bool
     ) -> [UInt8]? {
         // No secret is without one of them.
-        guard bytes.hasByte(of: "=:%< ") else { return nil }
+        guard bytes.hasByte(of: "=:%<, ") else { return nil }
         var scanner = RedactionScanner(bytes, redaction, level, isDecoded)
         return scanner.redacted()
     }
@@ -118,6 +118,8 @@ struct RedactionScanner {
             } else {
                 readNamedValue(start..<end, from: next + 1)
             }
+        case UInt8(ascii: ","):
+            if isFirstOfPair(start..<end), isSecret(start..<end) { readField(colon: next) }
         default: break
         }
     }
@@ -263,7 +265,20 @@ struct RedactionScanner {
 
 extension RedactionScanner {
     private func isSecret(_ name: Range<Int>) -> Bool {
-        redaction.isSecret(UnsafeBufferPointer(rebasing: bytes[name]))
+        if redaction.isSecret(UnsafeBufferPointer(rebasing: bytes[name])) { return true }
+        // In a key such as `\u0074oken` the word begins behind the backslash.
+        let backslash = UInt8(ascii: "\\")
+        guard name.lowerBound > 0, bytes[name.lowerBound - 1] == backslash else { return false }
+        let before = bytes[..<name.lowerBound].lastIndex { $0 != backslash && !Self.isNameByte($0) }
+        return redaction.isSecret(escaped: bytes[(before.map { $0 + 1 } ?? 0)..<name.upperBound])
+    }
+
+    /// As in `["Authorization", "…"]`.
+    private func isFirstOfPair(_ name: Range<Int>) -> Bool {
+        let quote = name.lowerBound - 1
+        guard quote > 0, "\"'".utf8.contains(bytes[quote]) else { return false }
+        let before = bytes[..<quote].last { $0 != UInt8(ascii: "\\") }
+        return before == UInt8(ascii: "[") || before == UInt8(ascii: "(")
     }
 
     private func isSecretParameter(_ name: Range<Int>, mayBeWord: Bool) -> Bool {

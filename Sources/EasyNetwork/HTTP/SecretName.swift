@@ -1,87 +1,171 @@
 /// Which names of headers, parameters, fields and keys name a secret.
 ///
+/// A name is split into words: at every character that is neither letter nor digit, at a change of case, and around
+/// digits. So `status_code` and `app_keyboard` stay visible, `accessCode` and `X-Key` do not. A name that is written as
+/// one word, such as `accesstoken`, is recognized too.
+///
 /// The file needs nothing but the standard library, because the program Generate compiles it too: with a dependency on
 /// this module, its plugin would build the whole module a second time.
 enum SecretName {
-    static func isKnown(_ name: String) -> Bool {
-        Array(name.utf8).withUnsafeBufferPointer { normalized($0, isKnown) }
+    /// The letters and digits of a name, in lower case.
+    struct Words {
+        let letters: UnsafeBufferPointer<UInt8>
+        /// Whether a word begins at the letter: 1 or 0. Has one more, for the end.
+        fileprivate let starts: UnsafeBufferPointer<UInt8>
+
+        var text: String { String(decoding: letters, as: UTF8.self) }
     }
 
-    static func isKnown(_ name: UnsafeBufferPointer<UInt8>, lastWord: Int) -> Bool {
-        func isOne(of table: [[[UInt8]]], from start: Int) -> Bool {
-            table[Int(name[start])].contains { name[start...].elementsEqual($0) }
+    static func isKnown(_ name: String) -> Bool {
+        Array(name.utf8).withUnsafeBufferPointer { words(of: $0, isKnown) }
+    }
+
+    static func isKnown(_ name: Words) -> Bool {
+        for start in name.letters.indices.dropLast() {
+            let parts = parts[index(name.letters[start], name.letters[start + 1])]
+            if !parts.isEmpty, name.has(oneOf: parts, at: start) {
+                return !counts.contains { name.letters.elementsEqual($0) }
+            }
         }
-        if isOne(of: words, from: 0) || isOne(of: lastWords, from: lastWord) { return true }
-        if isOne(of: counts, from: 0) { return false }
-        for start in name.indices {
-            for part in parts[Int(name[start])] where name[start...].starts(with: part) { return true }
+        return name.endsWithSecret
+    }
+
+    static func words<Result>(of name: UnsafeBufferPointer<UInt8>, _ body: (Words) -> Result) -> Result {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2 * name.count + 1) { space in
+            let (letters, starts) = (space[..<name.count], space[name.count...])
+            var count = 0
+            var last = Kind.separator
+            for index in name.indices {
+                let kind = Kind(name[index])
+                defer { last = kind }
+                if kind == .separator { continue }
+                // The last of several capitals begins the next word: `APIKey`.
+                let isNext = kind == .capital && index + 1 < name.count && Kind(name[index + 1]) == .letter
+                let isStart = isNext || kind != last && !(kind == .letter && last == .capital)
+                space[count] = kind == .capital ? name[index] | 0x20 : name[index]
+                space[name.count + count] = isStart ? 1 : 0
+                count += 1
+            }
+            space[name.count + count] = 1
+            return body(
+                Words(
+                    letters: UnsafeBufferPointer(rebasing: letters.prefix(count)),
+                    starts: UnsafeBufferPointer(rebasing: starts.prefix(count + 1))
+                )
+            )
+        }
+    }
+
+    private enum Kind {
+        case letter, capital, digit, separator
+
+        init(_ byte: UInt8) {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"): self = .letter
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"): self = .capital
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): self = .digit
+            default: self = .separator
+            }
+        }
+    }
+}
+
+extension SecretName.Words {
+    /// Whether a part of secret names is there: in a word, or as several whole words, even as a plural.
+    fileprivate func has(oneOf parts: [[UInt8]], at start: Int) -> Bool {
+        for part in parts where letters[start...].starts(with: part) {
+            let end = start + part.count
+            let isInWord = !starts[(start + 1)..<end].contains(1)
+            let isPlural = starts[end] == 0 && letters[end] == UInt8(ascii: "s") && starts[end + 1] == 1
+            if isInWord || starts[start] == 1 && (starts[end] == 1 || isPlural) {
+                return !SecretName.harmless.contains { letters[start...].starts(with: $0) }
+            }
         }
         return false
     }
 
-    /// Gives the letters and digits of the name in lower case, and where its last word begins.
-    static func normalized<Result>(
-        _ name: UnsafeBufferPointer<UInt8>,
-        _ body: (_ name: UnsafeBufferPointer<UInt8>, _ lastWord: Int) -> Result
-    ) -> Result {
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count) { letters in
-            var count = 0
-            var lastWord = 0
-            // A word begins behind what is neither letter nor digit, and with the first of several capitals.
-            var (isSeparated, wasCapital) = (true, false)
-            for byte in name {
-                var isCapital = false
-                switch byte {
-                case UInt8(ascii: "A")...UInt8(ascii: "Z"):
-                    isCapital = true
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-                    break
-                default:
-                    isSeparated = true
-                    continue
-                }
-                if isSeparated || isCapital && !wasCapital { lastWord = count }
-                letters[count] = isCapital ? byte | 0x20 : byte
-                count += 1
-                (isSeparated, wasCapital) = (false, isCapital)
-            }
-            return body(UnsafeBufferPointer(rebasing: letters[..<count]), lastWord)
+    /// Whether the last words, without a number behind them, are those of a secret.
+    fileprivate var endsWithSecret: Bool {
+        guard let last = letters.lastIndex(where: { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+            return false
+        }
+        guard last > 0 else { return false }
+        return SecretName.lastWords[SecretName.index(letters[last - 1], letters[last])].contains { word in
+            let start = last + 1 - word.count
+            guard start >= 0, letters[start...last].elementsEqual(word) else { return false }
+            guard starts[start] == 0, let first = starts[..<start].lastIndex(of: 1) else { return true }
+            return SecretName.owners.contains { letters[first..<start].elementsEqual($0) }
         }
     }
+}
 
-    /// Texts by their first byte.
-    private static func table(_ texts: [String]) -> [[[UInt8]]] {
-        var table = [[[UInt8]]](repeating: [], count: 128)
-        for text in texts.map({ Array($0.utf8) }) { table[Int(text[0])].append(text) }
+// MARK: - Tables
+
+extension SecretName {
+    /// Texts by their first or last two bytes, see ``index(_:_:)``.
+    private static func table(_ texts: [String], by pair: (Substring.UTF8View) -> Substring.UTF8View) -> [[[UInt8]]] {
+        var table = [[[UInt8]]](repeating: [], count: 1_024)
+        for text in texts {
+            let pair = Array(pair(text[...].utf8))
+            table[index(pair[0], pair[1])].append(Array(text.utf8))
+        }
         return table
     }
 
-    /// Whole secret names.
-    private static let words = table([
-        "auth", "authcode", "bearer", "codeverifier", "devicecode", "samlresponse", "session", "sig", "usercode",
-        "xauth", "xsession",
-    ])
-
-    /// Secret names, and the last words of secret names: `user_pwd`, `X-GitHub-OTP`, `connect.sid`.
-    private static let lastWords = table([
-        "cvc", "cvc2", "cvv", "cvv2", "otp", "pass", "pin", "pwd", "sid", "totp",
-    ])
+    /// Where texts with such a pair of letters or digits are in a table.
+    fileprivate static func index(_ first: UInt8, _ second: UInt8) -> Int { Int(first & 31) << 5 | Int(second & 31) }
 
     /// Parts of secret names.
-    private static let parts = table([
-        "accesskey", "accountkey", "adminkey", "apikey", "appkey", "applicationkey", "appwritekey", "assertion",
-        "authentication", "authkey", "authorization", "basicauth", "clientkey", "cookie", "credential", "csrf",
-        "encryptionkey", "functionkey", "functionskey", "jwt", "licensekey", "masterkey", "passcode", "passphrase",
-        "passwd", "password", "privatekey", "secret", "serverkey", "servicekey", "sessid", "sessionid", "sessionkey",
-        "sharedkey", "signature", "signingkey", "subscriptionkey", "token", "userpwd", "xsrf",
-    ])
-
-    /// Names with such a part that count what is no secret, as language models do.
-    private static let counts = table(
+    private static let parts = table(
         [
-            "cached", "completion", "input", "max", "maxcompletion", "maxinput", "maxnew", "maxoutput", "min",
-            "minnew", "num", "output", "prompt", "reasoning", "remaining", "total", "used",
-        ]
-        .map { $0 + "tokens" }
+            "assertion", "authentication", "authorization", "basicauth", "cookie", "credential", "csrf", "hmac", "jwt",
+            "passcode", "passphrase", "passwd", "password", "pwd", "secret", "sessid", "sessionid", "signature",
+            "token", "totp", "xauth", "xsrf",
+        ] + keys.map { $0 + "key" } + codes.map { $0 + "code" },
+        by: { $0.prefix(2) }
     )
+
+    /// What is before `key` in secret names. Most keys are none: `primary_key`, `sort_key`, `Idempotency-Key`.
+    private static let keys = [
+        "access", "account", "activation", "admin", "aes", "api", "app", "application", "appwrite", "auth", "client",
+        "consumer", "decryption", "deploy", "developer", "encryption", "function", "functions", "license", "master",
+        "merchant", "partner", "pass", "private", "recovery", "root", "security", "server", "service", "session",
+        "shared", "signing", "ssh", "storage", "subscription", "webhook", "write",
+    ]
+
+    /// What is before `code` in secret names. Most codes are none: `status_code`, `zip_code`, `country_code`.
+    private static let codes = [
+        "2fa", "access", "activation", "auth", "backup", "confirmation", "device", "email", "factor", "invitation",
+        "invite", "login", "mfa", "onetime", "otp", "pairing", "pin", "recovery", "reset", "security", "sms", "unlock",
+        "user", "verification", "verify",
+    ]
+
+    /// Words with such a part that name no secret.
+    fileprivate static let harmless = [
+        "secretar", "tokenisation", "tokeniser", "tokenization", "tokenizer", "xauthor",
+    ]
+    .map { Array($0.utf8) }
+
+    /// Secret names, and the last words of secret names: `user_pwd`, `X-GitHub-OTP`, `connect.sid`.
+    fileprivate static let lastWords = table(
+        [
+            "auth", "bearer", "cvc", "cvv", "dpop", "otp", "pass", "pin", "samlresponse", "session", "sid", "sig",
+            "verifier", "xkey",
+        ],
+        by: { $0.suffix(2) }
+    )
+
+    /// What is before them in one word: `userpass`, but not `compass`.
+    fileprivate static let owners = [
+        "admin", "api", "app", "card", "client", "db", "email", "ftp", "http", "ldap", "login", "mail", "my", "mysql",
+        "new", "old", "phone", "proxy", "redis", "root", "sms", "smtp", "sql", "user", "web", "x",
+    ]
+    .map { Array($0.utf8) }
+
+    /// Names that count what is no secret, as language models do.
+    private static let counts = [
+        "cached", "completion", "input", "max", "maxcompletion", "maxinput", "maxnew", "maxoutput", "min", "minnew",
+        "num", "output", "prompt", "reasoning", "remaining", "total", "used",
+    ]
+    .map { Array(($0 + "tokens").utf8) }
 }

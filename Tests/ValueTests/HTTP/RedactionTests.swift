@@ -27,6 +27,24 @@ struct RedactionTests {
             ("max_completion_tokens", false), ("total_tokens", false), ("my_tokens", true), ("session_count", false),
             ("inside", false), ("bypass", false), ("spin", false), ("X-Idempotency-Key", false),
         ]
+            + [
+                "userpass", "userPass", "db_pass", "proxyAuth", "proxyauth", "X-Auth", "X-Auth-User", "X-Auth0-State",
+                "X-New-Session", "access_code", "securityCode", "verification-code", "mfa_code", "one_time_code",
+                "oneTimeCode", "onetimecode", "sms_code", "recovery_codes", "recoveryCode", "inviteCode", "2fa_code",
+                "pincode", "PINCode", "newPIN", "hmac", "X-Shopify-Hmac-SHA256", "oauth_verifier", "oauth2Verifier",
+                "webhook_key", "storageKey", "X-Key", "DPoP", "dpop", "APIKey", "OTPCode", "cvv2", "SAMLResponse",
+                "api_keys", "token2", "password1", "JSESSIONID", "pass_word", "X_KEY", "key_of_access_token",
+            ]
+            .map { ($0, true) }
+            + [
+                "zip_code", "zipcode", "country_code", "countryCode", "error_code", "errorCode", "statusCode",
+                "phone_code", "barcode", "qr_code", "decode", "passport", "passive", "compass", "tokenizer",
+                "tokenizerName", "X-Author", "maxAuthors", "authority", "authenticated", "secretary", "app_keyboard",
+                "appKeyboardType", "KeyboardType", "bypass_words", "security_codecs", "public_key", "cache_key",
+                "keynote", "turnkey", "hotpink", "footprint", "oauth", "obsession", "possession", "shipping", "is_idle",
+                "isSessIdle", "v2", "2", "-_-",
+            ]
+            .map { ($0, false) }
     )
     func names(_ name: String, _ secret: Bool) {
         expect(redaction.isSecret(name), equals: secret)
@@ -108,6 +126,12 @@ struct RedactionTests {
             (#"["a < b","{x}"]"#, #"["a < b","{x}"]"#),
             (#"[{"name":"password","value":"s3cret"}]"#, #"[{"name":"password","value":"REDACTED"}]"#),
             (#"{"max_tokens":100}"#, #"{"max_tokens":100}"#),
+            // Names and values by turns.
+            (#"["Authorization","Bearer s3cret"]"#, #"["Authorization","REDACTED"]"#),
+            (#"{"a":[["X-Key",["s3"]],["b","token"]]}"#, #"{"a":[["X-Key","REDACTED"],["b","token"]]}"#),
+            (#"["Accept","a/b","cookie","s3"]"#, #"["Accept","a/b","cookie","REDACTED"]"#),
+            (#"["name","token","password"]"#, #"["name","token","password"]"#),
+            (#"["token",null]"#, #"["token",null]"#), (#"["a token","b"]"#, #"["a token","b"]"#),
         ]
     )
     func json(_ text: String, _ shown: String) {
@@ -191,12 +215,28 @@ struct RedactionTests {
             ("Basic authentication is off", "Basic authentication is off"),
             ("Bearer realm=\"x1\"", "Bearer realm=\"x1\""), ("https://token:80/a:b", "https://token:80/a:b"),
             ("Authorization: Bearer REDACTED (a)", "Authorization: Bearer REDACTED (a)"), ("100% = 1", "100% = 1"),
+            (#"["Authorization","s3 s3"],["a","b"]"#, #"["Authorization",REDACTED],["a","b"]"#),
+            (#"[('token', 's3')]"#, "[('token', REDACTED)]"), (#"a ["name","x"]"#, #"a ["name","x"]"#),
+            (#"{"\u0074oken":"s3"#, #"{"\u0074oken":REDACTED"#), (#"{"pi\u006e":1,"#, #"{"pi\u006e":REDACTED"#),
+            (#"{\"pi\\u006E\":\"s3"#, #"{\"pi\\u006E\":REDACTED"#), (#"C:\users\pi: a"#, #"C:\users\pi: a"#),
             ("POST https://h/v1/token:revoke", "POST https://h/v1/token:revoke"), ("a: b, c: d", "a: b, c: d"),
             ("see \"https://h/?token=s3\", please", "see \"https://h/?token=REDACTED\", please"),
         ]
     )
     func texts(_ text: String, _ shown: String) {
         expect(redaction.redacted(text), equals: shown)
+    }
+
+    @Test(
+        "BEY-21: the name of a secret is found in lines of JSON and in broken JSON, also one with escapes",
+        arguments: [
+            (#"{"token":"s3"}"#, true), (#"{"\u0074oken":"s3"}"#, true), (#"{"pi\u006E" : 1}"#, true),
+            (#"{"a":"{\"\\u0070in\":1"#, true), (#"["\u0074oken","s3"]"#, true), (#"{"to\u0020ken":1"#, true),
+            (#"{"pi\u006":1,"\u":2,"\u00":3"#, false), (#"{"\u0061":"token""#, true), (#"{"\u0061":1"#, false),
+        ]
+    )
+    func brokenJSON(_ text: String, _ secret: Bool) {
+        for text in ["{}\n" + text, text + "\n{"] { expect(redaction.hasSecretName(text), equals: secret) }
     }
 
     @Test("BEY-21: a host's own names of secrets are known to every redaction once the host is made")
@@ -248,6 +288,15 @@ struct RedactionTests {
             let text = (0..<12).map { _ in pieces.randomElement(using: &generator) ?? "" }.joined()
             let shown = redaction.redacted(text)
             expect(redaction.redacted(shown).count <= max(shown.count, text.count) + 200, "seed \(seed)")
+        }
+    }
+
+    @Test("BEY-25: many backslashes and names before them take no more time than other bytes")
+    func manyBackslashes() {
+        for text in ["\\", "\\u", "a\\", "\\a:"] {
+            let text = String(repeating: text, count: 500_000)
+            expect(!redaction.hasSecretName(text))
+            expect(redaction.redacted(text), equals: text)
         }
     }
 
