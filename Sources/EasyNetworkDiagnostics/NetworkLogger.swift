@@ -57,7 +57,8 @@ public final class NetworkLogger: Sendable {
     ///   - write: gets the level of each event and the text of its line, with the lines of heads and bodies, one after
     ///     the other on a background queue. Default nil: lines go to `os.Logger` on Apple's platforms, with the
     ///     subsystem `EasyNetwork` and as private data, which only a debugger or a profile of the device shows, and to
-    ///     standard error elsewhere.
+    ///     standard error elsewhere. A text of more than a kilobyte becomes several entries of `os.Logger`, which would
+    ///     cut it off.
     public init(
         level: NetworkEvent.Level = .info,
         maximumBodyCount: Int = 4_096,
@@ -134,14 +135,32 @@ public final class NetworkLogger: Sendable {
         writer.add(event) { isDated ? event.logLine : event.description }
     }
 
+    /// The unified log of Apple's platforms cuts an entry off near one kilobyte.
+    static func entries(of text: String) -> [String] {
+        var entries: [String] = []
+        var rest = text[...]
+        while rest.utf8.count > 1_000 {
+            let limit = rest.utf8.index(rest.startIndex, offsetBy: 1_000)
+            // After a whole line, or else after a whole character.
+            let feed = rest.utf8[..<limit].lastIndex(of: UInt8(ascii: "\n"))
+            var end = feed ?? limit
+            while end.samePosition(in: text.unicodeScalars) == nil { end = text.utf8.index(before: end) }
+            entries.append(String(rest[..<end]))
+            rest = rest[(feed.map { rest.utf8.index(after: $0) } ?? end)...]
+        }
+        return entries + [String(rest)]
+    }
+
     #if canImport(os)
     private static let log = os.Logger(subsystem: "EasyNetwork", category: "network")
 
     private static func writeToSystem(_ line: LogWriter.Line) -> Bool {
-        switch line.level {
-        case .bodies, .heads, .debug: log.debug("\(line.text, privacy: .private)")
-        case .info: log.info("\(line.text, privacy: .private)")
-        case .error: log.error("\(line.text, privacy: .private)")
+        for text in entries(of: line.text) {
+            switch line.level {
+            case .bodies, .heads, .debug: log.debug("\(text, privacy: .private)")
+            case .info: log.info("\(text, privacy: .private)")
+            case .error: log.error("\(text, privacy: .private)")
+            }
         }
         return true
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Opens files whose names come from outside: anything may lie there.
+/// Opens files whose names come from outside: anything may lie there. Has the disk keep what was written to them.
 package enum RegularFile {
     /// Opens a regular file, and never waits: opening a pipe would block until somebody opens its other end.
     ///
@@ -24,5 +24,18 @@ package enum RegularFile {
             throw POSIXError(.EISDIR)
         }
         return (descriptor, status)
+    }
+
+    /// Has the disk keep what was written to a file, or which names a directory has.
+    ///
+    /// - Parameter isLast: whether all that was synced before must be on the disk when it returns. If not, it need only
+    ///   be there before what is synced later, which is several times as fast on Darwin. Default true.
+    /// - Returns: 0, or −1 for an error.
+    package static func sync(_ descriptor: Int32, isLast: Bool = true) -> Int32 {
+        #if canImport(Darwin)
+        // fsync leaves it in the memory of the drive there; not all file systems know this.
+        if fcntl(descriptor, isLast ? F_FULLFSYNC : F_BARRIERFSYNC) == 0 { return 0 }
+        #endif
+        return fsync(descriptor)
     }
 }

@@ -36,6 +36,8 @@ public final class NetworkReachability: @unchecked Sendable {
     ///   route to other than link-local addresses leads over an interface that is up, running and not the loopback, and
     ///   there is an address of the route's family. A default route is not asked for, and a bridge of containers
     ///   counts. ``Status/unknown`` where a process may not ask, as in some containers.
+    /// - In a simulator never ``Status/unreachable``: its monitor may not notice that the network has returned. A request
+    ///   without a network then fails instead of waiting.
     /// - On watchOS always ``Status/unknown``, as the monitor finds no network though `URLSession` has one.
     ///
     /// A host on this machine needs no network: jobs and calls to `localhost`, `127.0.0.1` or `::1` do not wait for
@@ -49,7 +51,11 @@ public final class NetworkReachability: @unchecked Sendable {
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in
             // A required connection, such as a VPN on demand, is made by the first request.
+            #if targetEnvironment(simulator)
+            let status = path.status == .unsatisfied ? Status.unknown : .reachable
+            #else
             let status = path.status == .unsatisfied ? Status.unreachable : .reachable
+            #endif
             network.change { $0 = State(status, isExpensive: path.isExpensive, isConstrained: path.isConstrained) }
         }
         monitor.start(queue: DispatchQueue(label: "EasyNetwork.NetworkReachability"))

@@ -85,6 +85,17 @@ public struct TransportRequest: Sendable {
     }
 }
 
+extension TransportRequest {
+    /// Whether a body is sent, even one that turns out to be empty.
+    var hasBody: Bool {
+        switch body {
+        case .none: false
+        case .data(let data): !data.isEmpty
+        case .file, .stream: true
+        }
+    }
+}
+
 extension TransportRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Method and address, without user, password, query and fragment, which may contain secrets.
     public var description: String {

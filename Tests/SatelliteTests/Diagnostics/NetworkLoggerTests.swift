@@ -51,6 +51,24 @@ struct NetworkLoggerTests {
         expect(!text.joined().contains("secret"), "\(text)")
     }
 
+    @Test("DIA-2: nothing of a long text is lost in a system's log whose entries end at a kilobyte")
+    func entries() {
+        for line in [
+            "a", "é", "👩‍👩‍👧", "b\n", String(repeating: "c", count: 90) + "\n",
+            String(repeating: "d", count: 3_000) + "\r\n",
+        ] {
+            for count in [0, 1, 30, 1_001] {
+                let text = String(repeating: line, count: count)
+                let entries = NetworkLogger.entries(of: text)
+                expect(entries.allSatisfy { $0.utf8.count <= 1_000 })
+                let parts = [text, entries.joined()].map { $0.utf8.filter { $0 != UInt8(ascii: "\n") } }
+                expect(parts[0] == parts[1], "\(count) of \(line.debugDescription)")
+                // Whole lines, if they fit.
+                expect(line.utf8.count != 91 || entries.dropLast().allSatisfy { ($0.utf8.count + 1) % 91 == 0 })
+            }
+        }
+    }
+
     @Test("DIA-1: only events of the level and above are logged, and none after the logger is released")
     func levels() async throws {
         let host = ScriptedTransport { _, _ in .answer(200) }.host()

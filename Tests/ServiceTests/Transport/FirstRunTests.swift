@@ -32,10 +32,16 @@ struct FirstRunTests {
         print("FirstRun: \(question): \(answer)")
     }
 
-    private func start(_ path: String, _ method: NetworkService.Method = .get) throws -> RecordedExchange {
+    private func start(
+        _ path: String,
+        _ method: NetworkService.Method = .get,
+        _ headers: HTTPHeaders = [:],
+        body: TransportBody = .none,
+        total: TimeInterval = 10
+    ) throws -> RecordedExchange {
         let url = try #require(URL(string: server.baseURL.absoluteString + path))
-        var request = TransportRequest(method: method, url: url)
-        request.deadlines = TransportDeadlines(total: 10)
+        var request = TransportRequest(method: method, url: url, headers: headers, body: body)
+        request.deadlines = TransportDeadlines(total: total)
         let recording = Recording {}
         return RecordedExchange(exchange: transport.start(request) { recording.note($0) }, recording: recording)
     }
@@ -71,13 +77,52 @@ struct FirstRunTests {
         tell("10,000 fields", try await ask("/many"))
     }
 
-    @Test("whether lengths that differ and a cut coding are noticed")
+    @Test("what becomes of a body with GET and HEAD, and of one without a type")
+    func sentBodies() async throws {
+        server.route("*", "/body") { _ in .text("ok") }
+        let folder = TestFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let file = folder.write("a=b", to: "body")
+        for method in [NetworkService.Method.get, .head, .post, .put] {
+            for body in [TransportBody.data(Data("a=b".utf8)), .file(file)] {
+                let before = server.requests.count
+                let outcome = Outcome(contents: try await start("/body", method, body: body).end())
+                let sent = server.requests.dropFirst(before).map {
+                    "\($0.body.count) bytes, \($0.headers["Content-Type"] ?? "no type")"
+                }
+                let form = body == .file(file) ? "a file" : "data"
+                tell("\(method.rawValue) with 3 bytes of \(form)", "\(outcome), received \(sent)")
+            }
+        }
+    }
+
+    @Test("whether a body that may not be compressed still is asked for compressed")
+    func identity() async throws {
+        server.route("GET", "/identity") { _ in .text("ok") }
+        _ = try await start("/identity", .get, ["Accept-Encoding": "identity"]).end()
+        tell("Accept-Encoding: identity", server.requests.map { $0.headers.values(for: "Accept-Encoding") })
+    }
+
+    @Test("whether a connection that was silent until a deadline is used again")
+    func silentConnection() async throws {
+        server.route("GET", "/silent", fault: .stall)
+        server.route("GET", "/next") { _ in .text("ok") }
+        tell("a silent server", Outcome(contents: try await start("/silent", total: 1).end()))
+        let isClosed = await server.waitForConnections(0, timeout: 2)
+        tell("its connection", isClosed ? "closed" : "open after two seconds")
+        tell("the next request", try await ask("/next"))
+    }
+
+    @Test("whether lengths that differ, a body that is cut and a cut coding are noticed")
     func framing() async throws {
         for lengths in ["3\r\nContent-Length: 5", "3x"] {
             let answer = Data("HTTP/1.1 200 OK\r\nContent-Length: \(lengths)\r\n\r\nabcde".utf8)
             server.route("GET", "/framing") { _ in .fault(.raw(answer)) }
             tell("Content-Length: \(lengths.debugDescription)", try await ask("/framing"))
         }
+        let answer = Data("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc".utf8)
+        server.route("GET", "/cut") { _ in .fault(.raw(answer)) }
+        tell("3 of 5 bytes", try await ask("/cut"))
         server.route("GET", "/gzip") { _ in .gzip(Data(count: 10_000), missing: 100) }
         tell("gzip of 10,000 bytes that lacks its end", try await ask("/gzip"))
     }

@@ -51,6 +51,19 @@ struct TransportSentTests {
         }
     }
 
+    @Test("REQ-9: a POST whose body has no type is not sent as a form", arguments: Kind.allCases, Form.allCases)
+    func noType(kind: Kind, form: Form) async throws {
+        let fixture = try TransportFixture(kind)
+        fixture.route("POST", "/type") { _ in .text("ok") }
+        let folder = TestFolder()
+        var request = try fixture.request("/type", .post)
+        request.body = try form.body(Data("a=b".utf8), in: folder.url)
+        let outcome = await fixture.start(request).end()
+        expect(outcome.code == nil)
+        // The other type means the same as none (RFC 9110, section 8.3).
+        expect([nil, "application/octet-stream"].contains(fixture.requests.first?.headers["Content-Type"]))
+    }
+
     @Test("TRF-1: a request without body, or with an empty body, reports no sent bytes", arguments: Kind.allCases)
     func none(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)

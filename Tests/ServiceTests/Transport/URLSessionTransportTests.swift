@@ -212,6 +212,19 @@ struct URLSessionTransportTests {
     }
     #endif
 
+    @Test("REQ-3: a body that a session does not send with GET is an invalid request, which no repeat helps")
+    func bodyOfGet() async throws {
+        let refusal = NetworkError(transport: URLError(.dataLengthExceedsMaximum), isSecure: true, hasHead: false)
+        expect(refusal.code, equals: .invalidRequest)
+        #if canImport(Darwin)
+        let fixture = try TransportFixture(.urlSession)
+        var request = try fixture.request("/")
+        request.body = .data(Data("a=b".utf8))
+        let outcome = await fixture.start(request).end()
+        expect(outcome.code == .invalidRequest && fixture.requests.isEmpty)
+        #endif
+    }
+
     @Test("SEC-2: the session's configuration can be changed before it is made")
     func hook() async throws {
         let server = try MockServer()

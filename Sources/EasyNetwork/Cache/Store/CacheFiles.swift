@@ -53,19 +53,12 @@ package class CacheFiles: @unchecked Sendable {
         try Self.check(Foundation.rename(path, newPath))
     }
 
-    /// Has the disk keep what was written to a file, or which names a directory has.
-    ///
-    /// - Parameter isLast: whether all that was synced before must be there when it returns. If not, it need only be
-    ///   there before what is synced later, which is several times as fast on Darwin.
+    /// Has the disk keep a file or a directory, see ``RegularFile/sync(_:isLast:)``.
     package func sync(_ path: String, isLast: Bool) throws {
         // A file that was linked may be a pipe by now, which must not be waited for.
         let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK))
         defer { close(descriptor) }
-        #if canImport(Darwin)
-        // fsync leaves it in the memory of the drive there; not all file systems know this.
-        if fcntl(descriptor, isLast ? F_FULLFSYNC : F_BARRIERFSYNC) == 0 { return }
-        #endif
-        try Self.check(fsync(descriptor))
+        try Self.check(RegularFile.sync(descriptor, isLast: isLast))
     }
 
     /// Gives a file a second name, or copies it where that cannot be done.

@@ -121,11 +121,11 @@ struct DownloadLocation: Hashable, Sendable {
 
     // MARK: - Data protection
 
-    /// Has the part be written while the device is locked, whatever its directory says.
-    func letPartBeWrittenWhileLocked() {
+    /// Lets a part or its journal be written while the device is locked, whatever its directory says.
+    static func letFileBeWrittenWhileLocked(_ path: String) {
         #if canImport(Darwin)
         let attributes = [FileAttributeKey.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication]
-        try? FileManager.default.setAttributes(attributes, ofItemAtPath: part)
+        try? FileManager.default.setAttributes(attributes, ofItemAtPath: path)
         #endif
     }
 

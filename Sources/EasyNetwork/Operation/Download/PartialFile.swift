@@ -34,7 +34,7 @@ final class PartialFile: @unchecked Sendable {
             // The owner of a new file is not checked: on some file systems everything belongs to another user.
             var descriptor = open(location.part, O_RDWR | O_CREAT | O_EXCL | Self.flags, 0o666)
             let isNew = descriptor >= 0
-            if isNew { location.letPartBeWrittenWhileLocked() }
+            if isNew { DownloadLocation.letFileBeWrittenWhileLocked(location.part) }
             var isReadOnly = false
             if !isNew, errno == EEXIST {
                 descriptor = open(location.part, O_RDWR | Self.flags)
@@ -118,7 +118,7 @@ final class PartialFile: @unchecked Sendable {
         guard copy >= 0 else { return nil }
         return {
             defer { Foundation.close(copy) }
-            return fsync(copy) == 0
+            return RegularFile.sync(copy) == 0
         }
     }
 

@@ -87,10 +87,20 @@ extension ResumeJournal {
         // Left by a kill, or made by another program.
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return }
+        guard descriptor >= 0 else { return overwrite(path, data) }
+        DownloadLocation.letFileBeWrittenWhileLocked(new)
         let isWritten = data.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) } == data.count
         close(descriptor)
         if !isWritten || rename(new, path) != 0 { unlink(new) }
+    }
+
+    /// Writes over the journal that lies there. No file can be created in a directory with the protection `complete`
+    /// while the device is locked. A kill in between leaves a beginning, which is not read as a journal.
+    private func overwrite(_ path: String, _ data: Data) {
+        guard let (descriptor, _) = try? RegularFile.open(path, O_WRONLY) else { return }
+        defer { close(descriptor) }
+        guard PartialFile.ownStatus(descriptor) != nil, ftruncate(descriptor, 0) == 0 else { return }
+        _ = data.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
     }
 
     /// Identifies the run of the machine; nil where the system does not tell.

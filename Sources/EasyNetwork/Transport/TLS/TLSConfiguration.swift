@@ -18,6 +18,9 @@ import Foundation
 /// | ``pinnedPublicKeys`` | yes | yes | no |
 /// | ``clientCertificate`` | yes | no | no |
 ///
+/// On Apple's platforms ``trust`` can only tighten App Transport Security in an app: a server whose certificate is signed
+/// by your own authority also needs `NSExceptionAllowsInsecureHTTPLoads` for its domain in the app's `Info.plist`.
+///
 /// A setting that a transport does not support ends every exchange with ``NetworkError/Code/invalidRequest`` at its
 /// start, and nothing is sent: a transport never weakens the trust. On Apple's platforms pins match RSA keys and keys
 /// of the curves P-256, P-384 and P-521.

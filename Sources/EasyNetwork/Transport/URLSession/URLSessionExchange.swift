@@ -169,6 +169,19 @@ final class URLSessionExchange: TransportExchange {
         for field in request.headers where !field.isFraming {
             message.addValue(field.value, forHTTPHeaderField: field.name)
         }
+        #if canImport(Darwin)
+        // A session ends it with −1103, "resource exceeds maximum size".
+        guard request.method != .get || !request.hasBody else {
+            throw NetworkError(
+                code: .invalidRequest,
+                message: "URLSession sends no body with GET: use another method, or send the values in the query"
+            )
+        }
+        #endif
+        // A session would name the type of a form. RFC 9110, section 8.3: this one means the same as none.
+        if request.method == .post, request.hasBody, request.headers["Content-Type"] == nil {
+            message.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
+        }
         switch request.body {
         case .none:
             break

@@ -132,9 +132,9 @@ extension NetworkError.Code {
         switch code {
         case .timedOut:
             self = .timedOut
-        case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile,
+        case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile, .dataLengthExceedsMaximum,
             .appTransportSecurityRequiresSecureConnection:
-            // App Transport Security refuses each repeat, too.
+            // No repeat helps: a session never sends the body of a GET, and App Transport Security refuses each.
             self = .invalidRequest
         case .notConnectedToInternet, .internationalRoamingOff, .callIsActive, .dataNotAllowed:
             self = .notConnected

@@ -34,6 +34,24 @@ struct DownloadPlanTests {
         DownloadPlan(journal, resource: "r", boot: "b", segmentLimit: limit)
     }
 
+    @Test("TRF-3: a journal is written in place where no file can be created, as in a locked device's directory")
+    func lockedDirectory() throws {
+        let folder = TestFolder()
+        let path = folder.file("a.journal").path
+        journal([10, 25], of: 50).write(to: path)
+        // No file can be created at its path.
+        try FileManager.default.createDirectory(atPath: path + ".new", withIntermediateDirectories: false)
+        let next = journal([5], of: 50)
+        next.write(to: path)
+        expect(ResumeJournal(at: path), equals: next)
+        // A link is not followed.
+        try FileManager.default.removeItem(atPath: path)
+        let other = folder.write("other", to: "other")
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: other.path)
+        next.write(to: path)
+        expect(folder.data("other"), equals: Data("other".utf8))
+    }
+
     @Test("TRF-3: missing bytes are asked for once, present bytes never")
     func questions() {
         let plan = plan(journal([10, 25, 0, 25], of: 100))
