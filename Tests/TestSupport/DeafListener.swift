@@ -7,7 +7,7 @@ import Musl
 #endif
 
 /// A reserved local port whose connections are never served.
-final class DeafListener {
+final class DeafListener: Sendable {
     enum Kind {
         /// The system completes connections, but they are never accepted.
         case open
@@ -52,6 +52,17 @@ final class DeafListener {
         self.descriptors = descriptors
         guard let url = URL(string: "http://127.0.0.1:\(port)/") else { throw Failure() }
         self.url = url
+    }
+
+    /// Waits for a connection and takes it from ``Kind/open``. The caller closes it.
+    func accept() -> Int32 {
+        #if canImport(Glibc)
+        Glibc.accept(descriptors[0], nil, nil)
+        #elseif canImport(Musl)
+        Musl.accept(descriptors[0], nil, nil)
+        #else
+        Darwin.accept(descriptors[0], nil, nil)
+        #endif
     }
 
     deinit {

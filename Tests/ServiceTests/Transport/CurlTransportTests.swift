@@ -32,6 +32,56 @@ struct CurlTransportTests {
         return await start(try request(server, "/raw"), over: transport).end()
     }
 
+    // MARK: - Early responses
+
+    @Test(
+        "RSP-10: a response that arrived before the rest of the body could not be sent is read, whole or not",
+        arguments: [
+            ("Content-Length: 3\r\n\r\nbig", 3, nil), ("Content-Length: 0\r\n\r\n", 0, nil),
+            ("Content-Length: 9\r\n\r\nbig", 3, .connectionLost),
+            ("Transfer-Encoding: chunked\r\n\r\n3\r\nbig\r\n0\r\n\r\n", 0, .connectionLost),
+        ] as [(String, Int, NetworkError.Code?)],
+        [false, true]
+    )
+    func earlyResponse(answer: (String, count: Int, code: NetworkError.Code?), isKept: Bool) async throws {
+        let listener = try DeafListener(.open)
+        let transport = CurlTransport()
+        defer { withExtendedLifetime(transport) {} }
+        let peer = Locked<Int32?>(nil)
+        @Sendable func send(_ text: String) {
+            let descriptor = peer.withLock { $0 } ?? -1
+            let bytes = Data("HTTP/1.1 \(text)".utf8)
+            _ = bytes.withUnsafeBytes { Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        }
+        if isKept {
+            let first = start(TransportRequest(url: listener.url), over: transport)
+            let descriptor = listener.accept()
+            peer.exchange(descriptor)
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            _ = recv(descriptor, &buffer, buffer.count, 0)
+            send("200 OK\r\nContent-Length: 0\r\n\r\n")
+            await expect(first.end().code == nil)
+        }
+        let request = TransportRequest(method: .put, url: listener.url, body: .data(Data(count: 20_000_000)))
+        let sentCount = Locked(0)
+        let recording = Recording {}
+        let exchange = transport.start(request) { event in
+            // On libcurl's thread, which has looked for input and is about to send. A part has been sent and not read:
+            // the server's end closes with a reset.
+            if case .sent = event { sentCount.withLock { $0 += 1 } }
+            if case .sent = event, sentCount.withLock({ $0 == 3 }) {
+                peer.withLock { $0 = $0 ?? listener.accept() }
+                send("413 Content Too Large\r\n\(answer.0)")
+                if let descriptor = peer.exchange(nil) { close(descriptor) }
+            }
+            recording.note(event)
+        }
+        let outcome = await RecordedExchange(exchange: exchange, recording: recording).end()
+        expect(outcome.head?.statusCode, equals: 413)
+        expect(outcome.body.count == answer.count && outcome.faults.isEmpty)
+        expect(outcome.code, equals: answer.code)
+    }
+
     // MARK: - Chunks
 
     @Test(

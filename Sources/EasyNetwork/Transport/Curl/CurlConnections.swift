@@ -15,8 +15,23 @@ final class CurlConnection {
     /// The most streams that its server takes at a time; nil if it has not said.
     var streamLimit: Int?
 
+    /// Whether the body of a request goes out on it as plain HTTP/1, and its response has not begun.
+    var isSendingBody = false
+    /// What had arrived then, and was not read, when libcurl closed it.
+    fileprivate(set) var unread: [UInt8] = []
+
     fileprivate init(_ descriptor: Int32) {
         self.descriptor = descriptor
+    }
+
+    /// Reads what has arrived, up to a limit.
+    fileprivate func readRest() {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while unread.count < 8 * buffer.count {
+            let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            guard count > 0 else { return }
+            unread += buffer[..<count]
+        }
     }
 
     /// Whether the next request may go out on it although it was used before.
@@ -48,6 +63,8 @@ final class CurlConnections {
     }
 
     func closeSocket(_ descriptor: Int32) {
+        // After a failure to send, libcurl reads no more; but the server may have answered before it closed its end.
+        if let connection = sockets[descriptor], connection.isSendingBody { connection.readRest() }
         forget(descriptor)
         close(descriptor)
     }

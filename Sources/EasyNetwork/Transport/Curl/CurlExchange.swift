@@ -199,7 +199,10 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // again is not for libcurl to say. On a connection that served nothing else, libcurl only sends again what
             // the server refused unread (RFC 9113, sections 8.7 and 13.3); on others it does not tell the difference.
             guard isReused == false, let connection, !connection.isReused else {
-                failure = NetworkError(code: .connectionLost, message: "the kept connection was closed")
+                readRest()
+                if !isAnswered {
+                    failure = failure ?? NetworkError(code: .connectionLost, message: "the kept connection was closed")
+                }
                 return false
             }
             // Before 8.17 libcurl counts this over all messages of a handle and gives up at the fifth, unless reset.
@@ -220,6 +223,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
                 return false
             }
         }
+        connection?.isSendingBody = body != nil && !target.isHTTPS
         if target.isHTTPS, connection?.isHTTP2 != false { requestReports() }
         stream = nil
         self.isReused = isReused
@@ -244,6 +248,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             isRefused = false
             // What counts comes before, and each report costs.
             handle?.stopReports()
+            connection?.isSendingBody = false
         }
         do throws(NetworkError) {
             guard let head = try head.add(line) else { return true }
@@ -342,6 +347,27 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             failure = error
             return 0
         }
+    }
+
+    /// Reads the response that had arrived when libcurl failed to send the rest of the request's body, such as a 413.
+    /// Without all of it, the exchange still ends with the failure.
+    func readRest() {
+        guard head.isEmpty, let method = request?.method, var rest = connection?.unread[...],
+            rest.starts(with: "HTTP/1".utf8)
+        else { return }
+        var (parsed, final) = (CurlHead(), TransportHead?.none)
+        while final == nil, let end = rest.firstIndex(of: 0x0A) {
+            let line = rest[...end]
+            rest = rest[(end + 1)...]
+            final = line.withUnsafeBytes { try? parsed.add($0) }
+            guard line.withUnsafeBytes(received(headerLine:)) else { return }
+        }
+        // Where a body in chunks, or with a coding, ends is not known here.
+        guard let final, final.headers["Transfer-Encoding"] == nil, let length = final.bodyLength(answering: method)
+        else { return }
+        rest = rest.prefix(Int(clamping: length))
+        let isTaken = rest.isEmpty || rest.withUnsafeBytes { received($0) == $0.count }
+        isAnswered = isTaken && rest.count == length
     }
 
     /// - Returns: how many bytes were put into the buffer, 0 after the last; another number for libcurl to break off or

@@ -171,6 +171,7 @@ final class CurlWorker {
                 startOver(exchange)
                 continue
             }
+            if result != CCURLE_OK, exchange.failure == nil { exchange.readRest() }
             var error = result == CCURLE_OK || exchange.isAnswered ? nil : exchange.handle?.error(result)
             // libcurl means its own functions, which parse the answer or, before a request goes out, a client's key.
             if result == CCURLE_BAD_FUNCTION_ARGUMENT { error?.code = exchange.isConnected ? .badServerResponse : .tls }
