@@ -116,7 +116,7 @@ public final class NetworkLogger: Sendable {
     public func log(_ host: HostConfiguration) {
         subscriptions.add(host.broadcast) {
             host.subscribe(bodyCount: setting.wantedBodyCount) { [weak self] event in
-                guard let self, event.level >= setting.level, !(event.reportedBy.map(subscriptions.contains) ?? false)
+                guard let self, event.level >= setting.level, !(event.loggedBy.map(subscriptions.contains) ?? false)
                 else {
                     return
                 }

@@ -57,7 +57,7 @@ package final class EventBroadcast: Sendable {
             return (writer, nil)
         }
         let receive: @Sendable (NetworkEvent) -> Void = { event in
-            if !event.isRepeated { writer.add(event) { event.logLine } }
+            if event.loggedBy == nil { writer.add(event) { event.logLine } }
         }
         return (writer, Listener(receive: receive, bodyCount: setting.wantedBodyCount))
     }()

@@ -152,6 +152,15 @@ public struct NetworkEvent: Sendable {
     /// Whether a queue told the event, too.
     package var isRepeated: Bool { reportedBy != nil }
 
+    /// The broadcast of the queue whose log has the event; nil if none has. The start and the end of a call are those
+    /// of its job.
+    package var loggedBy: ObjectIdentifier? {
+        switch kind {
+        case .callStarted, .callEnded: (operation as? any CallOwner)?.broadcast.map(ObjectIdentifier.init)
+        default: reportedBy
+        }
+    }
+
     init(
         _ kind: Kind,
         at date: Date = Date(),
@@ -210,8 +219,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
 
     private var subject: String? {
         if let operation {
-            let name = operation.name.map { $0.isEmpty ? nil : "'\(Redaction.standard.redacted($0))'" } ?? nil
-            return (name ?? operation.typeName) + (operationID.map { " #\($0)" } ?? "")
+            return (operation.quotedName ?? operation.typeName) + (operationID.map { " #\($0)" } ?? "")
         }
         return callNumber.map { "call \($0)" + (host.map { " to \($0)" } ?? "") }
     }

@@ -51,6 +51,30 @@ struct NetworkLoggerTests {
         expect(!text.joined().contains("secret"), "\(text)")
     }
 
+    @Test("DIA-1: a job's call begins and ends with it: the log of queue and host has one line for each end")
+    func oneEnd() async throws {
+        let lines = Locked<[String]>([])
+        let host = ScriptedTransport { _, _ in .answer(200) }.host()
+        let queue = NetworkQueue()
+        let logger = NetworkLogger(level: .debug) { _, line in lines.withLock { $0.append(line) } }
+        logger.log(queue)
+        logger.log(host)
+        let operation = RequestOperation(Get(api: "a"), service: EasyNetworkService(host))
+        queue.addOperation(operation)
+        await operation.ended()
+        await logger.settled()
+        let text = lines.exchange([])
+        expect(text.count { $0.hasSuffix(": succeeded") }, equals: 1, "\(text)")
+        expect(!text.contains { $0.hasSuffix(": began") }, "\(text)")
+        // Without a job, or with one of a queue that is not logged, they are the host's to report.
+        _ = try await EasyNetworkService(host).send(Get(api: "a"))
+        let other = RequestOperation(Get(api: "a"), service: EasyNetworkService(host))
+        NetworkQueue().addOperation(other)
+        await other.ended()
+        await logger.settled()
+        expect(lines.withLock { $0.count { $0.hasSuffix(": succeeded") } }, equals: 2)
+    }
+
     @Test("DIA-2: nothing of a long text is lost in a system's log whose entries end at a kilobyte")
     func entries() {
         for line in [
