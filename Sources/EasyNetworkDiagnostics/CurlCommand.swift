@@ -9,9 +9,9 @@ extension EasyNetworkService {
     /// // curl --globoff --path-as-is --compressed 'https://api.example.com/users/1' -H 'Accept-Language: en' …
     /// ```
     ///
-    /// It is the message before interceptors, credentials of the host and cookies; those of a message that was sent are
-    /// in ``NetworkAttempt/curlCommand(redaction:)``. A body that is made while it is sent, such as a form with files,
-    /// is read into memory.
+    /// It is the message before interceptors, credentials and cookies, and a comment before the command says so if there
+    /// are any; those of a message that was sent are in ``NetworkAttempt/curlCommand(redaction:)``. A body that is made
+    /// while it is sent, such as a form with files, is read into memory.
     ///
     /// - Parameters:
     ///   - request: the request, which is not sent.
@@ -23,8 +23,13 @@ extension EasyNetworkService {
         for request: some BaseAPIRequest,
         redaction: Redaction? = .standard
     ) async throws(NetworkError) -> String {
-        let message = try RequestBuilder.build(request, request.options, for: configuration)
-        return try await message.withBodyInMemory().curlCommand(redaction: redaction)
+        let (options, settings) = (request.options, configuration.settings)
+        let message = try RequestBuilder.build(request, options, for: configuration)
+        let isWhole =
+            settings.interceptors.isEmpty && options.interceptors.isEmpty && settings.authentication == nil
+            && options.credential == nil && (settings.cookies ?? options.cookies) == nil
+        let comment = isWhole ? "" : "# What interceptors, credentials and cookies add is missing\n"
+        return comment + (try await message.withBodyInMemory().curlCommand(redaction: redaction))
     }
 }
 
@@ -33,7 +38,8 @@ extension TransportRequest {
     ///
     /// A file is sent from its path. A stream is left out: the command reads that body from its standard input.
     ///
-    /// - Parameter redaction: takes out secrets; a body that is neither JSON nor a form is then replaced by its length.
+    /// - Parameter redaction: takes out secrets; a body that is neither JSON nor a URL-encoded form, such as a multipart
+    ///   form, is then left out, and a comment before the command says so.
     ///   Default ``/EasyNetwork/Redaction/standard``; nil keeps all.
     public func curlCommand(redaction: Redaction? = .standard) -> String {
         CurlCommand(self, redaction).text
@@ -88,17 +94,18 @@ private struct CurlCommand {
     private var words = ["curl", "--globoff", "--path-as-is", "--compressed"]
     /// The command that writes the body to the standard input of this one.
     private var source: String?
-    /// Whether there may have been a body that is not known.
-    private let mayLackBody: Bool
+    /// What is said of a body that the command lacks, or may lack.
+    private var lack: String?
 
     /// - Parameter keepsBody: whether a message without a body had none.
     init(_ message: TransportRequest, _ redaction: Redaction?, keepsBody: Bool = true) {
-        mayLackBody =
-            !keepsBody && ([.post, .put, .patch].contains(message.method) || message.headers["Content-Type"] != nil)
+        if !keepsBody, [.post, .put, .patch].contains(message.method) || message.headers["Content-Type"] != nil {
+            lack = "A body is not kept"
+        }
         let url = message.url.withoutUser
         words.append(Self.quoted(redaction?.redacted(url) ?? url.absoluteString))
         let hasKnownBody = add(message.body, message.headers["Content-Type"], redaction)
-        let hasBody = hasKnownBody || mayLackBody
+        let hasBody = hasKnownBody || lack != nil
         add(message.method, hasBody: hasKnownBody)
         let headers = redaction?.redacted(message.headers) ?? message.headers
         for field in headers where !field.isFraming {
@@ -115,24 +122,24 @@ private struct CurlCommand {
     }
 
     var text: String {
-        let comment = mayLackBody ? "# A body is not kept; to send one, add --data-binary @file\n" : ""
+        let comment = lack.map { "# \($0); to send one, add --data-binary @file\n" } ?? ""
         return comment + (source.map { $0 + " | " } ?? "") + words.joined(separator: " ")
     }
 
     private mutating func add(_ method: NetworkService.Method, hasBody: Bool) {
         switch method {
-        case .get where !hasBody && !mayLackBody: break
+        case .get where !hasBody && lack == nil: break
         case .head where !hasBody: words.append("--head")
         case .post where hasBody: break
         case .post, .put, .patch:
             words += ["-X", Self.quoted(method.rawValue)]
             // RFC 9110, section 8.6: these say that they have no body.
-            if !hasBody, !mayLackBody { words += ["-H", "'Content-Length: 0'"] }
+            if !hasBody, lack == nil { words += ["-H", "'Content-Length: 0'"] }
         default: words += ["-X", Self.quoted(method.rawValue)]
         }
     }
 
-    /// - Returns: whether there is a body.
+    /// - Returns: whether the command has a body.
     private mutating func add(_ body: TransportBody, _ contentType: String?, _ redaction: Redaction?) -> Bool {
         switch body {
         case .none: return false
@@ -142,7 +149,10 @@ private struct CurlCommand {
                 add(data)
                 return true
             }
-            let text = redaction.redactedText(of: data, contentType: contentType) ?? "<\(data.count) bytes>"
+            guard let text = redaction.redactedText(of: data, contentType: contentType) else {
+                lack = "A body of \(data.count) bytes is left out, as it may have secrets"
+                return false
+            }
             add(Data(text.utf8))
         case .file(let url): words += ["--data-binary", Self.quoted("@" + url.path)]
         case .stream: words += ["--data-binary", "@-"]

@@ -59,12 +59,39 @@ struct CurlCommandTests {
             expect(!command.contains("s3cret") && command.contains("Bearer REDACTED"), "\(command)")
             expect(message.curlCommand(redaction: nil).components(separatedBy: "s3cret").count, equals: 4)
         }
-        expect(message.curlCommand().contains("'<6 bytes>'"))
+        // What is left out is not replaced by another body.
+        let comment = "# A body of 6 bytes is left out, as it may have secrets; to send one, add --data-binary @file\n"
+        let command = message.curlCommand()
+        expect(command.hasPrefix(comment + "curl ") && command.contains(" -X 'POST' ") && !command.contains("--data-r"))
+        expect(!command.contains("Content-Length"))
         let line = NetworkError.Request(method: "GET", url: url, headers: message.headers)
         expect(NetworkError(code: .timedOut, request: line).curlCommand()?.contains("s3cret"), equals: false)
         expect(NetworkError(code: .timedOut).curlCommand() == nil)
         expect(NetworkAttempt(request: line).curlCommand(redaction: nil).contains("s3cret"))
     }
+
+    @Test("DIA-1: the command of a request says that its multipart form, and what is added later, are missing")
+    func missing() async throws {
+        var form = MultipartForm()
+        form.append("s3cret", name: "title")
+        let request = Send(body: .multipart(form))
+        let transport = ScriptedTransport { _, _ in .answer(200) }
+        let plain = try await EasyNetworkService(transport.host()).curlCommand(for: request)
+        expect(plain.hasPrefix("# A body of ") && !plain.contains("--data-raw"), "\(plain)")
+        expect(!plain.contains("s3cret"))
+        let whole = try await EasyNetworkService(transport.host()).curlCommand(for: request, redaction: nil)
+        expect(!whole.hasPrefix("#") && whole.contains("s3cret"), "\(whole)")
+        let comment = "# What interceptors, credentials and cookies add is missing\n"
+        let adds: [(inout HostSettings) -> Void] = [
+            { $0.interceptors = [Interceptor()] }, { $0.cookies = CookieJar() },
+        ]
+        for add in adds {
+            let service = EasyNetworkService(transport.host(add))
+            await expect(try service.curlCommand(for: Send()).hasPrefix(comment + "curl "))
+        }
+    }
+
+    private struct Interceptor: RequestInterceptor {}
 
     @Test("DIA-1: a body that is not known is left to the reader; a field of blanks only is sent, as an empty one")
     func unknownBody() throws {
