@@ -67,9 +67,15 @@ struct OperationDependency {
 }
 
 extension Operation {
+    /// The name that the user gave, unless it shows nothing, such as one of blanks and line separators.
+    package var givenName: String? {
+        guard let name, name.unicodeScalars.contains(where: \.isVisible) else { return nil }
+        return name
+    }
+
     /// The name that the user gave, else that of the request's type, else that of the operation's.
     package var nameOrType: String {
-        if let name, !name.isEmpty { return name }
+        if let givenName { return givenName }
         let type = typeName
         let prefix = ["RequestOperation<", "UploadOperation<"].first(where: type.hasPrefix)
         guard let prefix, type.hasSuffix(">") else { return type }
@@ -92,8 +98,7 @@ extension Operation {
     /// The name that the user gave, in quotes and without its secrets, whose end shows before it is in quotes only; nil
     /// when there is none.
     var quotedName: String? {
-        guard let name, !name.isEmpty else { return nil }
-        return "'\(Redaction.standard.redacted(name))'"
+        givenName.map { "'\(Redaction.standard.redacted($0))'" }
     }
 
     /// ``nameOrType``, with a given name in quotes and without its secrets.

@@ -23,6 +23,17 @@ extension String {
     }
 }
 
+extension Unicode.Scalar {
+    /// Whether it shows something: no blank, line break, control character or mark of formatting.
+    var isVisible: Bool {
+        if isASCII { return value > 0x20 && value != 0x7F }
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .spaceSeparator, .unassigned: return false
+        default: return true
+        }
+    }
+}
+
 extension UInt8 {
     /// 1 for this character, else 0.
     @inline(__always)

@@ -107,6 +107,20 @@ struct TimelineRecordTests {
         expect(TransportMetrics(total: 1).timelinePhases(within: 1).isEmpty)
     }
 
+    @Test(
+        "BEY-20: a job whose name shows nothing has the name of its type",
+        arguments: ["\u{2028}\u{2029}", "", " \t\r\n", "\u{200B}\u{FEFF}", "\u{85}\u{A0}\u{3000}", "\u{202E}\u{7F}"]
+    )
+    func blankName(name: String) {
+        var record = TimelineRecord()
+        let job = job(name)
+        record.note(event(.added(waitingFor: []), 0, job), fromQueue: true)
+        expect(picture(record).rows.map(\.name), equals: [String(describing: type(of: job))])
+        expect(event(.started, 1, job).description.hasPrefix(String(describing: type(of: job))))
+        job.name = name + "a"
+        expect(job.nameOrType, equals: name + "a")
+    }
+
     @Test("DIA-1: of a long address it holds what is shown, without secrets")
     func longAddress() throws {
         let path = String(repeating: "a", count: 1_000_000)
