@@ -10,8 +10,8 @@ extension EasyNetworkService {
     /// ```
     ///
     /// It is the message before interceptors, credentials and cookies, and a comment before the command says so if there
-    /// are any; those of a message that was sent are in ``NetworkAttempt/curlCommand(redaction:)``. A body that is made
-    /// while it is sent, such as a form with files, is read into memory.
+    /// are any. The command of a message that was sent has them: ``NetworkAttempt/curlCommand(redaction:)``. A body that
+    /// is made while it is sent, such as a form with files, is read into memory.
     ///
     /// - Parameters:
     ///   - request: the request, which is not sent.

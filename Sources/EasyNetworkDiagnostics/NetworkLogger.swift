@@ -57,8 +57,8 @@ public final class NetworkLogger: Sendable {
     ///   - write: gets the level of each event and the text of its line, with the lines of heads and bodies, one after
     ///     the other on a background queue. Default nil: lines go to `os.Logger` on Apple's platforms, with the
     ///     subsystem `EasyNetwork` and as private data, which only a debugger or a profile of the device shows, and to
-    ///     standard error elsewhere. A text of more than a kilobyte becomes several entries of `os.Logger`, which would
-    ///     cut it off.
+    ///     standard error elsewhere. More than a kilobyte becomes several entries of `os.Logger`, which would cut a
+    ///     longer one.
     public init(
         level: NetworkEvent.Level = .info,
         maximumBodyCount: Int = 4_096,

@@ -84,7 +84,7 @@ extension SecretName.Words {
         return false
     }
 
-    /// Whether the last words, without a number behind them, are those of a secret.
+    /// Whether the name ends with a secret name, which a number may follow.
     fileprivate var endsWithSecret: Bool {
         guard let last = letters.lastIndex(where: { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
             return false
@@ -102,7 +102,7 @@ extension SecretName.Words {
 // MARK: - Tables
 
 extension SecretName {
-    /// Texts by their first or last two bytes, see ``index(_:_:)``.
+    /// Words by their first or last two bytes, see ``index(_:_:)``.
     private static func table(_ texts: [String], by pair: (Substring.UTF8View) -> Substring.UTF8View) -> [[[UInt8]]] {
         var table = [[[UInt8]]](repeating: [], count: 1_024)
         for text in texts {
@@ -112,7 +112,7 @@ extension SecretName {
         return table
     }
 
-    /// Where texts with such a pair of letters or digits are in a table.
+    /// The place in a table of the words with this pair of letters or digits.
     fileprivate static func index(_ first: UInt8, _ second: UInt8) -> Int { Int(first & 31) << 5 | Int(second & 31) }
 
     /// Parts of secret names.
@@ -162,7 +162,7 @@ extension SecretName {
     ]
     .map { Array($0.utf8) }
 
-    /// Names that count what is no secret, as language models do.
+    /// Names that count harmless tokens, as language models do.
     private static let counts = [
         "cached", "completion", "input", "max", "maxcompletion", "maxinput", "maxnew", "maxoutput", "min", "minnew",
         "num", "output", "prompt", "reasoning", "remaining", "total", "used",

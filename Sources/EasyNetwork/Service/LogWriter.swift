@@ -128,8 +128,8 @@ package final class LogWriter: Sendable {
     /// A write to a pipe that nobody reads any more raises a signal, which by default ends the process.
     private static func withoutBrokenPipeSignal(_ descriptor: Int32, _ write: () -> Bool) -> Bool {
         #if canImport(Darwin)
-        // It is raised for the process there, and comes to any thread that does not block it. This is never reset:
-        // another writer that does the same may be in the middle of its write.
+        // The signal is raised for the process there, and reaches any thread that does not block it. The option is never
+        // reset: another writer that sets it may be in the middle of its write.
         _ = fcntl(descriptor, F_SETNOSIGPIPE, 1)
         return write()
         #else

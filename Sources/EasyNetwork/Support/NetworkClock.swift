@@ -50,7 +50,7 @@ public protocol ClockTimer: Sendable {
 
 /// The machine's monotonic clock, with timers on a background queue.
 ///
-/// It stands still while the machine sleeps: deadlines, intervals and waits for a retry count only the time awake. What
+/// It stops while the machine sleeps: deadlines, intervals and waits for a retry count only the time awake. What
 /// has a date, such as the age of a cached response or the expiry of a cookie, follows ``date``.
 ///
 /// ```swift

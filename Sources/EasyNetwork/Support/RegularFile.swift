@@ -1,6 +1,6 @@
 import Foundation
 
-/// Opens files whose names come from outside: anything may lie there. Has the disk keep what was written to them.
+/// Opens files whose names come from outside: anything may be there. Has the disk keep what was written.
 package enum RegularFile {
     /// Opens a regular file, and never waits: opening a pipe would block until somebody opens its other end.
     ///
@@ -29,7 +29,7 @@ package enum RegularFile {
     /// Has the disk keep what was written to a file, or which names a directory has.
     ///
     /// - Parameter isLast: whether all that was synced before must be on the disk when it returns. If not, it need only
-    ///   be there before what is synced later, which is several times as fast on Darwin. Default true.
+    ///   be there before what is synced later, which is several times as fast on Darwin. Defaults to true.
     /// - Returns: 0, or −1 for an error.
     package static func sync(_ descriptor: Int32, isLast: Bool = true) -> Int32 {
         #if canImport(Darwin)

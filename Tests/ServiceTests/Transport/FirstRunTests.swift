@@ -77,7 +77,7 @@ struct FirstRunTests {
         tell("10,000 fields", try await ask("/many"))
     }
 
-    @Test("what becomes of a body with GET and HEAD, and of one without a type")
+    @Test("what happens to a body with GET and HEAD, and to one without a type")
     func sentBodies() async throws {
         server.route("*", "/body") { _ in .text("ok") }
         let folder = TestFolder()
@@ -96,7 +96,7 @@ struct FirstRunTests {
         }
     }
 
-    @Test("whether a body that may not be compressed still is asked for compressed")
+    @Test("whether a request for an uncompressed body asks for a compressed one too")
     func identity() async throws {
         server.route("GET", "/identity") { _ in .text("ok") }
         _ = try await start("/identity", .get, ["Accept-Encoding": "identity"]).end()

@@ -228,7 +228,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "BEY-21: the name of a secret is found in lines of JSON and in broken JSON, also one with escapes",
+        "BEY-21: the name of a secret is found in lines of JSON and in broken JSON, even with escapes",
         arguments: [
             (#"{"token":"s3"}"#, true), (#"{"\u0074oken":"s3"}"#, true), (#"{"pi\u006E" : 1}"#, true),
             (#"{"a":"{\"\\u0070in\":1"#, true), (#"["\u0074oken","s3"]"#, true), (#"{"to\u0020ken":1"#, true),

@@ -94,7 +94,7 @@ extension ResumeJournal {
         if !isWritten || rename(new, path) != 0 { unlink(new) }
     }
 
-    /// Writes over the journal that lies there. No file can be created in a directory with the protection `complete`
+    /// Overwrites the journal. No file can be created in a directory with the protection `complete`
     /// while the device is locked. A kill in between leaves a beginning, which is not read as a journal.
     private func overwrite(_ path: String, _ data: Data) {
         guard let (descriptor, _) = try? RegularFile.open(path, O_WRONLY) else { return }

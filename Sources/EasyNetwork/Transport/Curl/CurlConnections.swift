@@ -15,7 +15,7 @@ final class CurlConnection {
     /// The most streams that its server takes at a time; nil if it has not said.
     var streamLimit: Int?
 
-    /// Whether the body of a request goes out on it as plain HTTP/1, and its response has not begun.
+    /// Whether it carries the body of a request as plain HTTP/1, and the response has not begun.
     var isSendingBody = false
     /// What had arrived then, and was not read, when libcurl closed it.
     fileprivate(set) var unread: [UInt8] = []
