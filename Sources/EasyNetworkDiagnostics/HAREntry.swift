@@ -97,7 +97,8 @@ struct HAREntry: Sendable {
 
     /// The bytes that it keeps in memory, roughly.
     var size: Int {
-        var size = 4_096 + (responseBody?.bytes.count ?? 0)
+        var size = 4_096 + url.absoluteString.utf8.count + headers.size + (response?.headers.size ?? 0)
+        size += (responseBody?.bytes.count ?? 0) + 64 * (job?.dependencies.count ?? 0)
         if case .data(let body) = body { size += body.bytes.count }
         return size
     }

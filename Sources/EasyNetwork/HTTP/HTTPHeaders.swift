@@ -189,6 +189,9 @@ extension HTTPHeaders.Field: CustomStringConvertible, CustomReflectable {
 }
 
 extension HTTPHeaders {
+    /// The bytes that they keep in memory, roughly.
+    package var size: Int { reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 64 } }
+
     /// The fields that identify the sender, see ``Redaction/isSecret(_:)``. A redirect to another origin drops them;
     /// the cache and ``RepeatPolicy/join`` keep answers apart by them.
     var credentials: HTTPHeaders {

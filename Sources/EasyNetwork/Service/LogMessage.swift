@@ -66,7 +66,7 @@ package struct LogMessage: Sendable {
 
     /// The bytes that it keeps in memory, roughly.
     package var size: Int {
-        let head = headers.reduce(256) { $0 + $1.name.utf8.count + $1.value.utf8.count + 64 }
+        let head = 256 + headers.size
         guard case .excerpt(let excerpt) = body else { return head }
         return head + excerpt.bytes.count
     }

@@ -476,6 +476,19 @@ struct TrafficRecorderTests {
         expect(live.last, equals: "bob")
     }
 
+    @Test("DIA-1: the memory of an entry that waits for the disk counts its address, fields, body and dependencies")
+    func size() throws {
+        let text = String(repeating: "a", count: 100_000)
+        let url = try #require(URL(string: "http://example.com/\(text)"))
+        let message = TransportRequest(url: url, headers: ["A": text], body: .data(Data(text.utf8)))
+        let response = NetworkResponse(statusCode: 200, headers: ["B": text, "C": text], body: Data(text.utf8))
+        let job = NetworkOperation()
+        for _ in 0..<2_000 { job.addDependency(NetworkOperation()) }
+        let event = NetworkEvent(.started, operation: job, operationID: 1)
+        let entry = HAREntry(message, .success(response), at: Date(), callNumber: 1, job: HAREntry.Job(event))
+        expect((700_000..<900_000).contains(entry.size), "\(entry.size)")
+    }
+
     @Test("DIA-1: a file that cannot be made or written is an error; more than memory may hold is dropped and counted")
     func limits() async throws {
         let folder = folder.url
