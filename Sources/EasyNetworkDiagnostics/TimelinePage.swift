@@ -182,7 +182,7 @@ enum TimelinePage {
         """#
 
     /// The SHA-256 of the text of the script's element, in Base64: the script, and a line feed at either end.
-    static let scriptDigest = "XUDx7CRQr2glbtWlZOMi7HiW5Errzj/piK/mAPVeyW4="
+    static let scriptDigest = "mQaMjWww3B47MPiU+vGMQvLjJ2nir1WNAHZP3puomjU="
 
     static let script = #"""
         "use strict";
@@ -266,16 +266,17 @@ enum TimelinePage {
             ...row.tags, ...row.attempts.map(attempt => attempt.status)].join(" ").toLowerCase();
         }
         // The siblings, those of one name folded. Numbers in a name do not count.
+        const keyOf = item => item.key ??= item.row.name.replace(/\d+/g, "#");
         function folded(siblings) {
           const names = new Map();
           for (const item of siblings) {
             if (item.children.length) continue;
-            const key = item.row.name.replace(/\d+/g, "#");
+            const key = keyOf(item);
             if (names.has(key)) names.get(key).push(item); else names.set(key, [item]);
           }
           const result = [], isWhole = siblings.length > 0 && siblings[0].parent !== null && names.size === 1;
           for (const item of siblings) {
-            const same = item.children.length || isWhole ? none : names.get(item.row.name.replace(/\d+/g, "#"));
+            const same = item.children.length || isWhole ? none : names.get(keyOf(item));
             if (same.length < foldCount) result.push(item);
             else if (same[0] === item) {
               const fold = newItem(null);
@@ -728,8 +729,15 @@ enum TimelinePage {
           const style = getComputedStyle(document.documentElement);
           const colors = { wait: style.getPropertyValue("--edge"), slot: style.getPropertyValue("--firstByte"),
             bad: style.getPropertyValue("--bad") };
-          const thick = Math.max(1, height / rows.length), fill = (start, end, top) =>
-            context.fillRect(start / total * width, top, Math.max(1, (end - start) / total * width), thick);
+          // Of many rows several are drawn in the same place, which takes far longer than to look.
+          const thick = Math.max(1, Math.ceil(height / rows.length));
+          let last = "";
+          const fill = (start, end, top) => {
+            const left = Math.floor(start / total * width), long = Math.max(1, Math.ceil(end / total * width) - left);
+            const place = left + " " + long + " " + Math.floor(top);
+            if (place !== last) context.fillRect(left, Math.floor(top), long, thick);
+            last = place;
+          };
           // Colour after colour, which is several times as fast.
           context.fillStyle = colors.wait;
           rows.forEach((row, index) => fill(row.added, row.end, index / rows.length * height));
@@ -829,6 +837,6 @@ enum TimelinePage {
         new ResizeObserver(layOut).observe(view);
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
         // So that the first letter of a filter waits for nothing.
-        setTimeout(() => rows.forEach(textOf));
+        search.addEventListener("focus", () => rows.forEach(textOf), { once: true });
         """#
 }
