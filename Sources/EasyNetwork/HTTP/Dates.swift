@@ -81,9 +81,12 @@ extension Date {
     ///
     /// The day of the week is not compared with the date.
     ///
-    /// - Parameter now: decides the century of the obsolete form with two digits for the year.
-    package init?(httpText text: some StringProtocol, now: Date) {
+    /// - Parameters:
+    ///   - now: decides the century of the obsolete form with two digits for the year.
+    ///   - isStrict: whether only the three forms themselves are read. Default false.
+    package init?(httpText text: some StringProtocol, now: Date, isStrict: Bool = false) {
         var reader = DateReader(text)
+        reader.isStrict = isStrict
         let weekday = reader.letters()
         guard Self.weekdays.contains(where: { $0.isEqualIgnoringASCIICase(to: weekday) }) else { return nil }
         var moment: CivilDate?
@@ -149,9 +152,11 @@ extension Date {
 extension HTTPHeaders {
     /// The date of a field; nil if there is none, or if two fields differ.
     ///
-    /// - Parameter now: decides the century of the obsolete form with two digits for the year.
-    func httpDate(_ name: String, now: Date) -> Date? {
-        single(name, .unanimous) { Date(httpText: $0.trimmed, now: now) }
+    /// - Parameters:
+    ///   - now: decides the century of the obsolete form with two digits for the year.
+    ///   - isStrict: as that of ``Foundation/Date/init(httpText:now:isStrict:)``.
+    func httpDate(_ name: String, now: Date, isStrict: Bool = false) -> Date? {
+        single(name, .unanimous) { Date(httpText: $0.trimmed, now: now, isStrict: isStrict) }
     }
 }
 
@@ -163,6 +168,8 @@ private func padded(_ number: Int, _ width: Int = 2) -> String {
 
 private struct DateReader {
     private var rest: ArraySlice<UInt8>
+    /// Whether only the forms of RFC 9110 are read.
+    var isStrict = false
 
     init(_ text: some StringProtocol) {
         rest = Array(text.utf8)[...]
@@ -193,7 +200,7 @@ private struct DateReader {
     }
 
     /// The day of a month, with two digits or one.
-    mutating func day() -> Int? { number(2) ?? number(1) }
+    mutating func day() -> Int? { number(2) ?? (isStrict ? nil : number(1)) }
 
     mutating func month() -> Int? {
         guard let month = CivilDate.month(rest) else { return nil }
@@ -214,7 +221,7 @@ private struct DateReader {
         let isObsolete = skip("-")
         guard isObsolete || skip(" "), let month = month(), skip(isObsolete ? "-" : " "),
             var year = number(isObsolete ? 2 : 4), skip(" "), var moment = time(),
-            skip(" GMT") || skip(" UTC") || skip(" +0000")
+            skip(" GMT") || !isStrict && (skip(" UTC") || skip(" +0000"))
         else { return nil }
         if isObsolete {
             let today = CivilDate(now)

@@ -37,7 +37,7 @@ struct StoredResponse: Hashable, Sendable {
             (lifetime, isLifetimeExplicit) = (maxAge, true)
         } else if headers["Expires"] != nil {
             // An invalid or repeated date is in the past (section 5.3).
-            let expires = headers.httpDate("Expires", now: responseDate)
+            let expires = headers.httpDate("Expires", now: responseDate, isStrict: true)
             (lifetime, isLifetimeExplicit) = (max(0, expires?.timeIntervalSince(date) ?? 0), true)
         } else if Self.heuristicStatuses.contains(entry.statusCode) || control.isPublic,
             let lastModified = headers.httpDate("Last-Modified", now: responseDate)
