@@ -5,7 +5,7 @@ struct AuthenticationChallenge: Hashable, Sendable {
     /// By name in lower case, without the quotes; empty for a scheme that has a token instead.
     var parameters: [String: String] = [:]
 
-    /// All challenges of all fields, in order. Reading a field ends at the first malformed part.
+    /// The challenges of all fields, in order, without those that are malformed.
     static func all(in headers: HTTPHeaders) -> [AuthenticationChallenge] {
         headers.rawValues(for: "WWW-Authenticate").flatMap { value in
             var reader = HTTPFieldReader(value)
@@ -16,9 +16,8 @@ struct AuthenticationChallenge: Hashable, Sendable {
     /// The parameters of an `Authentication-Info` field, which has no scheme (section 11.6.3).
     static func information(in headers: HTTPHeaders) -> [String: String] {
         var reader = HTTPFieldReader(headers.rawValues(for: "Authentication-Info").joined(separator: ", "))
-        reader.skipListSeparators()
-        guard let parameters = reader.parameters(), reader.isAtEnd else { return [:] }
-        return parameters
+        let all = reader.challenges(after: AuthenticationChallenge(scheme: ""))
+        return all.count == 1 && all[0].scheme.isEmpty ? all[0].parameters : [:]
     }
 
     /// Whether a parameter is `true`, in any case.
@@ -28,61 +27,101 @@ struct AuthenticationChallenge: Hashable, Sendable {
 }
 
 // The comma separates challenges as well as the parameters of one challenge, so the meaning of a word depends on what
-// follows: a word before `=` is a parameter, any other word is the scheme of the next challenge.
+// follows: a word before `=` is a parameter, any other word is the scheme of the next challenge. Servers forget commas
+// and quotes, or write others. A guess is safe: if it is wrong, the server refuses the response to its challenge.
 extension HTTPFieldReader {
-    /// The valid challenges before the first mistake. After a mistake the start of the next challenge is unknown: it
-    /// could be inside a quoted string.
-    mutating func challenges() -> [AuthenticationChallenge] {
-        var challenges: [AuthenticationChallenge] = []
+    /// The challenges without those that are malformed.
+    ///
+    /// - Parameter first: the challenge that parameters before the first scheme belong to. Default nil.
+    mutating func challenges(after first: AuthenticationChallenge? = nil) -> [AuthenticationChallenge] {
+        var found = [first].compactMap(\.self)
+        var malformed: Set<Int> = []
         skipListSeparators()
-        while let scheme = token() {
-            var challenge = AuthenticationChallenge(scheme: scheme.lowercased())
-            if !isAtSeparator() {
-                guard next == UInt8(ascii: " ") else { break }
-                skipBlanks()
-                if !skipToken68() {
-                    guard let parameters = parameters(), !parameters.isEmpty else { break }
-                    challenge.parameters = parameters
-                }
+        // After each mistake bytes may be read again, so many mistakes end the reading.
+        while !isAtEnd, readCount <= 4 * bytes.count {
+            let isRead = token().map { readRest(of: $0, into: &found) }
+            if isRead == false { malformed.insert(found.count - 1) }
+            if isRead != true {
+                // Quotes do not count, since one of them may be the mistake.
+                position = bytes[position...].firstIndex(of: UInt8(ascii: ",")) ?? bytes.count
             }
-            challenges.append(challenge)
             skipListSeparators()
         }
-        return challenges
+        if !isAtEnd { malformed.insert(found.count - 1) }
+        return found.indices.filter { !malformed.contains($0) }.map { found[$0] }
     }
 
-    /// Reads `name=token` and `name="text"`, also with blanks around the sign, up to the scheme of the next challenge.
+    /// Reads what follows a name: the value of a parameter, or a new challenge up to its parameters.
     ///
-    /// - Returns: nil when one is malformed.
-    mutating func parameters() -> [String: String]? {
-        var parameters: [String: String] = [:]
-        while true {
-            let start = position
-            guard let name = token() else { return parameters }
-            skipBlanks()
-            guard take(UInt8(ascii: "=")) else {
-                position = start
-                return parameters
-            }
+    /// - Returns: false if the last challenge is malformed.
+    private mutating func readRest(of name: String, into found: inout [AuthenticationChallenge]) -> Bool {
+        let end = position
+        skipBlanks()
+        if take(UInt8(ascii: "=")) {
             skipBlanks()
             // A name occurs once (section 11.2); with two values the intended one is unknown.
-            guard let value = next == UInt8(ascii: "\"") ? quotedString() : token(),
-                parameters.updateValue(value, forKey: name.lowercased()) == nil, isAtSeparator()
-            else { return nil }
-            skipListSeparators()
+            guard let value = parameterValue(), !found.isEmpty else { return false }
+            return found[found.count - 1].parameters.updateValue(value, forKey: name.lowercased()) == nil
         }
+        found.append(AuthenticationChallenge(scheme: name.lowercased()))
+        guard position > end || isAtSeparator() else { return false }
+        skipToken68()
+        return true
+    }
+
+    /// Reads a value: in quotes, in single quotes, or in none, also with blanks inside.
+    ///
+    /// - Returns: nil, with nothing read, if it is malformed.
+    private mutating func parameterValue() -> String? {
+        let start = position
+        let value = next == UInt8(ascii: "\"") ? quotedString() : singleQuotedText() ?? unquotedText()
+        if value != nil, isAtEnd || isDelimiter(position) { return value }
+        position = start
+        return nil
+    }
+
+    private func isDelimiter(_ index: Int) -> Bool {
+        bytes[index] == UInt8(ascii: ",") || bytes[index] == UInt8(ascii: " ") || bytes[index] == UInt8(ascii: "\t")
+    }
+
+    private mutating func singleQuotedText() -> String? {
+        guard next == UInt8(ascii: "'"), let end = bytes[(position + 1)...].firstIndex(of: UInt8(ascii: "'")),
+            end + 1 == bytes.count || isDelimiter(end + 1)
+        else { return nil }
+        defer { position = end + 1 }
+        return String(decoding: bytes[(position + 1)..<end], as: UTF8.self)
+    }
+
+    /// Reads up to a comma, or up to a blank before the name of another parameter.
+    private mutating func unquotedText() -> String? {
+        let start = position
+        var end = start
+        while let byte = next, byte != UInt8(ascii: ","), byte != UInt8(ascii: "\"") {
+            if isDelimiter(position) {
+                skipBlanks()
+                if isAtParameter { break }
+            } else {
+                position += 1
+                end = position
+            }
+        }
+        guard next != UInt8(ascii: "\""), end > start, bytes[start] != UInt8(ascii: "=") else { return nil }
+        position = end
+        return String(decoding: bytes[start..<end], as: UTF8.self)
+    }
+
+    private var isAtParameter: Bool {
+        let name = bytes[position...].prefix(while: HTTPSyntax.isTokenByte)
+        let sign = bytes[name.endIndex...].first { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
+        return !name.isEmpty && sign == UInt8(ascii: "=")
     }
 
     /// Skips the token that some schemes have instead of parameters.
-    ///
-    /// - Returns: false, with nothing read, when there is none.
-    private mutating func skipToken68() -> Bool {
-        let rest = bytes[position...]
-        let letters = rest.prefix(while: HTTPSyntax.isToken68Byte)
-        guard !letters.isEmpty else { return false }
+    private mutating func skipToken68() {
         let start = position
-        position = rest[letters.endIndex...].firstIndex { $0 != UInt8(ascii: "=") } ?? bytes.count
+        let letters = bytes[start...].prefix(while: HTTPSyntax.isToken68Byte)
+        guard !letters.isEmpty else { return }
+        position = bytes[letters.endIndex...].firstIndex { $0 != UInt8(ascii: "=") } ?? bytes.count
         if !isAtSeparator() { position = start }
-        return position > start
     }
 }

@@ -4,8 +4,8 @@ import Foundation
 ///
 /// It begins with a challenge, and uses the nonce of the challenge, with a count, until the server sends another one.
 ///
-/// A challenge without `qop` is answered as in RFC 2069, which some servers still require. `auth-int` is not supported;
-/// the `domain` of a challenge is ignored: the protection space is the origin.
+/// A challenge without `qop`, or with an empty one, is answered as in RFC 2069, which some servers still require.
+/// `auth-int` is not supported; the `domain` of a challenge is ignored: the protection space is the origin.
 struct DigestSession: Sendable {
     /// The algorithms (section 6.1), the strongest last. SHA-512-256 is left out: neither CryptoKit nor servers have
     /// it.
@@ -45,22 +45,27 @@ struct DigestSession: Sendable {
     private let clientNonce: String
     private let opaque: String?
     private let hasQuality: Bool
-    private let isAlgorithmNamed: Bool
+    /// The algorithm as the challenge has it; nil if it names none.
+    private let algorithmName: String?
     private let isUserHashed: Bool
+    /// Whether the server is known to read names in the extended form.
+    private let isUTF8: Bool
     /// The digest of A1 (section 3.4.2), in the place of the password, which is not kept.
     private let key: String
 
     /// The first challenge with the strongest supported algorithm.
     static func strongest(of challenges: [AuthenticationChallenge]) -> AuthenticationChallenge? {
-        let known = challenges.compactMap { challenge in algorithm(of: challenge).map { (challenge, $0) } }
+        let known = challenges.compactMap { challenge in
+            problem(of: challenge) == nil ? algorithm(of: challenge).map { (challenge, $0) } : nil
+        }
         return known.first { $0.1.strength == 1 }?.0 ?? known.first?.0
     }
 
     /// - Parameter clientNonce: an unpredictable text, different for each session.
     /// - Returns: nil when the challenge is not one of Digest, or not supported.
     init?(_ challenge: AuthenticationChallenge, user: String, password: String, clientNonce: String) {
-        guard let algorithm = Self.algorithm(of: challenge), let realm = challenge.parameters["realm"],
-            let nonce = challenge.parameters["nonce"]
+        guard Self.problem(of: challenge) == nil, let algorithm = Self.algorithm(of: challenge),
+            let realm = challenge.parameters["realm"], let nonce = challenge.parameters["nonce"]
         else { return nil }
         self.user = user.precomposedStringWithCanonicalMapping
         self.realm = realm
@@ -68,22 +73,36 @@ struct DigestSession: Sendable {
         self.algorithm = algorithm
         self.clientNonce = clientNonce
         opaque = challenge.parameters["opaque"]
-        hasQuality = challenge.parameters["qop"] != nil
-        isAlgorithmNamed = challenge.parameters["algorithm"] != nil
+        hasQuality = !Self.qualities(of: challenge).isEmpty
+        algorithmName = challenge.parameters["algorithm"]
         isUserHashed = challenge.isTrue("userhash")
+        isUTF8 = challenge.parameters["charset"]?.isEqualIgnoringASCIICase(to: "UTF-8") == true
         let secret = "\(self.user):\(realm):\(password.precomposedStringWithCanonicalMapping)"
         let digest = algorithm.digest(secret)
         key = algorithm.isSession ? algorithm.digest("\(digest):\(nonce):\(clientNonce)") : digest
     }
 
-    private static func algorithm(of challenge: AuthenticationChallenge) -> Algorithm? {
-        guard challenge.scheme == "digest", challenge.parameters["realm"] != nil, challenge.parameters["nonce"] != nil
-        else { return nil }
-        if let qualities = challenge.parameters["qop"] {
-            let names = qualities.split { $0 == "," || $0 == " " || $0 == "\t" }
-            guard names.contains(where: { String($0).isEqualIgnoringASCIICase(to: "auth") }) else { return nil }
+    /// Why a challenge is not answered, in words that follow "the server wants"; nil if it is.
+    static func problem(of challenge: AuthenticationChallenge) -> String? {
+        guard challenge.scheme == "digest" else { return "another scheme" }
+        let qualities = qualities(of: challenge)
+        if challenge.parameters["realm"] == nil || challenge.parameters["nonce"] == nil {
+            return "Digest without a realm or nonce"
         }
-        return Algorithm(challenge.parameters["algorithm"])
+        if !qualities.isEmpty, !qualities.contains(where: { $0.isEqualIgnoringASCIICase(to: "auth") }) {
+            return "Digest with qop=\(qualities.joined(separator: ",").prefix(40))"
+        }
+        let name = challenge.parameters["algorithm"] ?? ""
+        return algorithm(of: challenge) == nil ? "Digest with algorithm=\(name.prefix(40))" : nil
+    }
+
+    private static func algorithm(of challenge: AuthenticationChallenge) -> Algorithm? {
+        Algorithm(challenge.parameters["algorithm"])
+    }
+
+    /// The qualities of protection that the server takes. Some servers have an empty list, and mean none.
+    private static func qualities(of challenge: AuthenticationChallenge) -> [String] {
+        (challenge.parameters["qop"] ?? "").split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
     }
 
     /// Makes the value of the `Authorization` field for one request, and counts it as a use of the nonce.
@@ -100,7 +119,7 @@ struct DigestSession: Sendable {
             : algorithm.digest("\(key):\(nonce):\(request)")
         var fields = [userField, "realm=\(Self.quoted(realm))", "nonce=\(Self.quoted(nonce))"]
         fields.append("uri=\(Self.quoted(target))")
-        if isAlgorithmNamed { fields.append("algorithm=\(algorithm.rawValue)") }
+        if let algorithmName { fields.append("algorithm=\(algorithmName)") }
         fields.append("response=\(Self.quoted(response))")
         if hasQuality { fields.append("qop=auth, nc=\(count)") }
         if hasQuality || algorithm.isSession { fields.append("cnonce=\(Self.quoted(clientNonce))") }
@@ -116,10 +135,11 @@ struct DigestSession: Sendable {
         nonceCount = 0
     }
 
-    /// A name that is not ASCII has the extended form (section 3.4).
+    /// A name that is not ASCII has the extended form (section 3.4.4) only if the server has announced UTF-8: other
+    /// servers do not know that form, and compare the bytes.
     private var userField: String {
         if isUserHashed { return "username=\(Self.quoted(algorithm.digest("\(user):\(realm)")))" }
-        if user.utf8.allSatisfy({ $0 < 0x80 }) { return "username=\(Self.quoted(user))" }
+        if !isUTF8 || user.utf8.allSatisfy({ $0 < 0x80 }) { return "username=\(Self.quoted(user))" }
         return "username*=UTF-8''\(Self.extended(user))"
     }
 

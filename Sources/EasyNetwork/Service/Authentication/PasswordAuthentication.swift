@@ -12,7 +12,9 @@ extension RequestAuthentication {
     /// ```
     ///
     /// Digest is supported with MD5 and SHA-256, each also with `-sess`; the strongest offered algorithm is used.
-    /// `auth-int` is not supported. A request that has an `Authorization` field keeps it.
+    /// A request to which the server answers with Digest in another form, such as `auth-int` or SHA-512-256, and with
+    /// nothing else, ends with ``NetworkError/Code/unauthorized`` and this reason. A request that has an `Authorization`
+    /// field keeps it.
     ///
     /// - Parameters:
     ///   - user: the name of the user.
@@ -96,9 +98,14 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
         guard !credentialState.isReplay else { return nil }
         let challenges = AuthenticationChallenge.all(in: response.headers)
         guard var scheme = scheme(for: challenges, to: message) else {
-            guard challenges.contains(where: { $0.scheme == "basic" }) else { return nil }
-            let reason = "the server wants Basic over http, which is not answered; see allowsBasicWithoutTLS"
-            throw response.error(.unauthorized, message: reason)
+            if challenges.contains(where: { $0.scheme == "basic" }) {
+                let reason = "the server wants Basic over http, which is not answered; see allowsBasicWithoutTLS"
+                throw response.error(.unauthorized, message: reason)
+            }
+            let problems = challenges.filter { $0.scheme == "digest" }.compactMap(DigestSession.problem)
+            guard !problems.isEmpty else { return nil }
+            let wanted = problems.prefix(3).joined(separator: " or ")
+            throw response.error(.unauthorized, message: "the server wants \(wanted), which is not supported")
         }
         var message = message
         message.headers["Authorization"] = scheme.authorization(for: message)

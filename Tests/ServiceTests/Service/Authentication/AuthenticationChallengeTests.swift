@@ -44,18 +44,44 @@ struct AuthenticationChallengeTests {
         "SEC-1: malformed text is no challenge",
         arguments: [
             "", " ", ",", "=", "\"", "Basic realm=\"unfinished", "Basic realm=\"x\\", "Basic realm=\"a\" garbage=",
-            "Digest nonce=\"x\", realm=\"unfinished", "Basic a=1, a=2", "Basic realm=\"a\"b", "Basic =x", "Basic a b",
-            "@ realm=x", "Basic a=1 b=2", "Basic \"x\"", "Basic a==b",
+            "Digest nonce=\"x\", realm=\"unfinished", "Basic a=1, a=2", "Basic realm=\"a\"b", "Basic=x", "Basic\"x\"",
+            "@ realm=x", "realm=x", "Basic a=x\"y\"", "Basic a==b",
         ]
     )
     func malformed(value: String) {
         expect(Self.parse(value).isEmpty)
     }
 
-    @Test("SEC-1: a field ends at its first mistake; valid challenges before it count, and so do other fields")
+    @Test("SEC-1: a malformed challenge is left out; those before and after it count, and so do other fields")
     func mistake() {
+        let digest = Challenge(scheme: "digest", parameters: ["realm": "r", "nonce": "n"])
+        let others = [
+            "Basic realm=\"unfinished", "Basic realm=\"a\"b", "Basic a==b", "Bearer a=1, a=2", "@", "realm=x",
+            "Basic\"x\"", "Basic realm=\"a\\\"",
+        ]
+        for other in others {
+            expect(Self.parse(#"\#(other), Digest realm="r", nonce="n""#), equals: [digest], "\(other)")
+            let before = Self.parse(#"Digest realm="r", nonce="n", \#(other)"#, "Negotiate")
+            expect(before.last?.scheme, equals: "negotiate")
+        }
         let found = Self.parse("Basic realm=a, Digest realm=\", Bearer realm=b", "Negotiate")
-        expect(found, equals: [Challenge(scheme: "basic", parameters: ["realm": "a"]), Challenge(scheme: "negotiate")])
+        expect(found.map(\.scheme), equals: ["basic", "bearer", "negotiate"])
+    }
+
+    @Test(
+        "SEC-1: missing quotes and commas, and those at a wrong place, leave the meaning as it is",
+        arguments: [
+            #"Digest realm="My realm" nonce="n==" qop="auth""#, #"Digest, realm="My realm", nonce="n==", qop="auth""#,
+            "Digest realm=My realm, nonce=n==, qop=auth", "Digest realm=My realm nonce=n==\tqop = auth",
+            "Digest realm='My realm', nonce='n==', qop='auth'", "Digest realm = 'My realm' nonce='n==' ,, qop=auth ,",
+        ]
+    )
+    func lenient(value: String) {
+        let digest = Challenge(scheme: "digest", parameters: ["realm": "My realm", "nonce": "n==", "qop": "auth"])
+        let basic = Challenge(scheme: "basic", parameters: ["realm": "x"])
+        expect(Self.parse(value), equals: [digest])
+        expect(Self.parse(#"Basic realm="x" \#(value)"#), equals: [basic, digest])
+        expect(Self.parse("\(value), Basic realm='x'"), equals: [digest, basic])
     }
 
     @Test("SEC-1: other fields are not read, and information has no scheme")

@@ -171,6 +171,25 @@ struct PasswordAuthenticationTests {
         }
     }
 
+    @Test(
+        "SEC-4: a challenge of Digest that is not supported is an error that says what the server wants",
+        arguments: [
+            ("Digest realm=a, nonce=b, qop=auth-int", "qop=auth-int"),
+            ("Digest realm=a, nonce=b, algorithm=SHA-512-256", "algorithm=SHA-512-256"),
+            ("Digest realm=a", "without a realm or nonce"), ("Digest nonce=b, Negotiate", "without a realm or nonce"),
+        ]
+    )
+    func unsupported(value: String, reason: String) async throws {
+        let client = try Client()
+        let message = try Self.message()
+        let error = await #expect(throws: NetworkError.self) { try await client.review(Self.challenge(value), message) }
+        expect(error?.code == .unauthorized && error?.statusCode == 401)
+        expect(error?.message?.contains(reason), equals: true, "\(String(describing: error))")
+        // What comes beside it is answered.
+        let basic = try await client.review(Self.challenge("\(value), Basic realm=x"), message)
+        expect(basic?.message.headers["Authorization"]?.hasPrefix("Basic "), equals: true)
+    }
+
     @Test("SEC-1: another origin gets no password when it asks, nor does a request with its own credential")
     func otherOrigin() async throws {
         for url in ["https://evil.example/", "http://example.com/", "https://example.com:8443/"] {
