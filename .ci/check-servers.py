@@ -7,9 +7,12 @@ A request that failed is lost; one that a server has counted twice was sent twic
 connection on which a request goes out, and do not say whether they have seen it (`may_cut`). Such a request must not go
 out again if its method is unsafe: those are reported, and none may be counted twice. Servers that are not installed are
 skipped, and named.
+
+Servers and proxies that want a password get a right or a wrong one, in Digest or Basic: a right one is accepted, a wrong
+one goes out once for each request, and a proxy that refuses a tunnel is named with its status and reason.
 """
-import collections, ctypes, http.server, importlib.util, json, os, re, shutil, signal, socket, subprocess, sys, tempfile
-import threading, time
+import collections, ctypes, hashlib, http.server, importlib.util, json, os, re, shutil, signal, socket, subprocess, sys, tempfile
+import threading, time, urllib.parse
 
 LOAD, HOW_MUCH = sys.argv[1], (sys.argv[2:] or ['short'])[0]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -17,6 +20,7 @@ COUNT, AT_ONCE = (3200, (6, 16, 64)) if HOW_MUCH == 'long' else (600, (16,))
 os.environ['PATH'] += ':/usr/sbin'
 work = tempfile.mkdtemp(prefix='servers-')
 os.chmod(work, 0o755)
+PASSWORD, REALM = 'geh€im', 'office'
 CERTIFICATE, KEY = work + '/certificate.pem', work + '/key.pem'
 failures, skipped = [], []
 
@@ -24,6 +28,7 @@ failures, skipped = [], []
 class Server:
     """A server of one kind; `port` is where it listens, `counts()` what it has answered by method and path."""
     programs = ()  # what must be installed
+    user = 'Jürgen Ø'
 
     def __init__(self, **options):
         self.options = options
@@ -69,6 +74,20 @@ class Server:
             if len(words) >= 3 and words[-1] == '200': counts[f'{words[0]} /{words[1].rsplit("/", 1)[-1]}'] += 1
         return counts
 
+    def refusals(self):
+        """How many messages were answered 401 or 407."""
+        return sum(line.split()[-1:] in (['401'], ['407']) for line in open(self.log, errors='replace'))
+
+    def passwords(self, algorithm='md5'):
+        """A file of users for Digest."""
+        secret = ':'.join([self.user, REALM, PASSWORD]).encode()
+        return self.file('users', f'{self.user}:{REALM}:{hashlib.new(algorithm, secret).hexdigest()}\n')
+
+    def plain_passwords(self):
+        """A file of users for Basic."""
+        words = ['openssl', 'passwd', '-apr1', PASSWORD]
+        return self.file('users', self.user + ':' + subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
 
 class Nginx(Server):
     programs = 'nginx',
@@ -110,6 +129,16 @@ class Apache(Server):
         tls = '' if by == 'http' else f'SSLEngine on\nSSLCertificateFile {CERTIFICATE}\nSSLCertificateKeyFile {KEY}'
         protocols = 'Protocols h2\nH2MaxSessionStreams %d' % self.options.get('streams', 100) if by == 'h2' else ''
         names = ['mpm_event', 'authz_core', 'lua', 'ssl', 'http2', 'socache_shmcb']
+        wants = self.options.get('wants')
+        if wants: names += ['authn_core', 'authn_file', 'authz_user', 'auth_digest', 'auth_basic']
+        users = '' if not wants else f'''
+<Location />
+AuthType {wants}
+AuthName "{REALM}"
+{"AuthDigestProvider" if wants == 'Digest' else "AuthBasicProvider"} file
+AuthUserFile {self.passwords() if wants == 'Digest' else self.plain_passwords()}
+Require valid-user
+</Location>'''
         loads = '\n'.join(f'LoadModule {name}_module {modules}/mod_{name}.so' for name in names)
         # What serves files answers before it has read the body, and then resets the stream.
         script = self.file('handle.lua', '''
@@ -142,6 +171,7 @@ MaxSpareThreads 400
 LuaMapHandler ^/ {script} handle
 {protocols}
 {tls}
+{users}
 <Directory {self.folder}>
 Require all granted
 </Directory>
@@ -164,11 +194,19 @@ ssl.engine = "enable"
 ssl.pemfile = "{CERTIFICATE}"
 ssl.privkey = "{KEY}"
 '''
+        algorithm = self.options.get('wants')
+        users = '' if not algorithm else f'''
+auth.backend = "htdigest"
+auth.backend.htdigest.userfile = "{self.passwords(algorithm.replace('-', '').lower())}"
+auth.require = ("" => ("method" => "digest", "realm" => "{REALM}", "algorithm" => "{algorithm}",
+    "require" => "valid-user"))
+'''
         # What serves files answers before it has read the body, and then resets the stream; a proxy reads it first.
         self.behind = Backend(('127.0.0.1', 0), Behind)
         threading.Thread(target=self.behind.serve_forever, daemon=True).start()
         self.spawn('lighttpd', '-D', '-f', self.file('lighttpd.conf', f'''
-server.modules = ("mod_proxy", "mod_accesslog")
+server.modules = ({'"mod_auth", "mod_authn_file", ' if algorithm else ''}"mod_proxy", "mod_accesslog")
+{users}
 {tls}
 server.bind = "127.0.0.1"
 server.port = {self.port}
@@ -301,18 +339,31 @@ class Scripted(Server):
 class Squid(Server):
     """A proxy before an nginx, which counts: plain requests are passed on, those over TLS go through tunnels."""
     programs = 'squid', 'nginx'
+    # A recent libcurl sends a name beyond ASCII percent-encoded in Digest; squid makes names in Basic lower case.
+    user = 'ada lovelace'
 
     def start(self):
         self.behind = Nginx(**self.options)
         self.behind.start()
+        self.target = self.behind.port if self.options.get('target') != 'dead' else free_port()
+        wants = self.options.get('wants')
+        programs = {'Digest': '/usr/lib/squid/digest_file_auth -c', 'Basic': '/usr/lib/squid/basic_ncsa_auth'}
+        users = '' if not wants else f'''
+auth_param {wants.lower()} program {programs[wants]} {self.passwords() if wants == 'Digest' else self.plain_passwords()}
+auth_param {wants.lower()} realm {REALM}
+acl known proxy_auth REQUIRED
+http_access deny !known
+'''
         self.spawn('squid', '-N', '-f', self.file('squid.conf', f'''
 http_port 127.0.0.1:{self.port}
-acl there port {self.behind.port}
-http_access allow there
+{users}
+acl there port {self.target}
+http_access {'deny' if self.options.get('target') == 'denied' else 'allow'} there
 http_access deny all
 cache deny all
 pid_filename {self.folder}/pid
-access_log none
+logformat counted %rm %ru %>Hs
+access_log stdio:{self.log} counted
 cache_log {self.folder}/cache.log
 coredump_dir {self.folder}
 shutdown_lifetime 1 seconds
@@ -345,20 +396,26 @@ def until(condition, problem, limit=60):
         time.sleep(0.02)
 
 
-def run(server, at_once):
-    """One load on a new server. Returns a line, and notes the failures."""
+def run(server, at_once, count=COUNT, password=None, once=False, error=None):
+    """One load on a new server. Returns a line, and notes the failures.
+
+    With `error`, each request has to end with it: a code and words of the message.
+    """
     by, environment = server.options['by'], {k: v for k, v in os.environ.items() if not k.lower().endswith('_proxy')}
     scheme = 'http' if by == 'http' else 'https'
     port = server.port
     if isinstance(server, Squid):
-        port = server.behind.port
-        environment[scheme + '_proxy'] = f'http://127.0.0.1:{server.port}'
+        port = server.target
+        user = f'{urllib.parse.quote(server.user)}:{urllib.parse.quote(password)}@' if password else ''
+        environment[scheme + '_proxy'] = f'http://{user}127.0.0.1:{server.port}'
     restarts = server.options.get('restarts', 0)
-    client = subprocess.Popen([LOAD, f'{scheme}://127.0.0.1:{port}', str(COUNT), str(at_once), CERTIFICATE],
+    # A server behind a proxy asks for nothing, so that it may be given anything.
+    words = [server.user, password, 'once'] if once else [server.user, password] if password else []
+    client = subprocess.Popen([LOAD, f'{scheme}://127.0.0.1:{port}', str(count), str(at_once), CERTIFICATE, *words],
                               stdout=subprocess.PIPE, text=True, env=environment)
     # Restarts by what was answered, not by the clock.
     for number in range(restarts):
-        until(lambda: sum(server.counts().values()) >= COUNT * (number + 1) // (restarts + 1) or client.poll() is not None,
+        until(lambda: sum(server.counts().values()) >= count * (number + 1) // (restarts + 1) or client.poll() is not None,
               'the load does not go on', 300)
         server.restart()
     output, _ = client.communicate(timeout=600)
@@ -367,6 +424,13 @@ def run(server, at_once):
     try: until(lambda: set(fine) <= set(server.counts()), '', 5)
     except RuntimeError: pass
     counts = server.counts()
+    if error:
+        code, reason = error
+        wrong = [' '.join(line) for line in results if line[2] != code or reason not in ' '.join(line[5:])]
+        if sum(counts.values()): wrong.append(f'{sum(counts.values())} answered')
+        if server.refusals() > 2 * count: wrong.append(f'{server.refusals()} refused of {count}')
+        if len(results) != count: wrong.append(f'{len(results)} results of {count}')
+        return f'{count - len(wrong)} of {count} {code} {reason}', wrong
     lost = [' '.join(line) for line in results if line[2] != '200']
     unknown = [line for line in lost if ' perhaps ' in line] if server.may_cut() else []
     lost = [line for line in lost if line not in unknown]
@@ -374,11 +438,26 @@ def run(server, at_once):
     uncounted = [name for name in fine if not counts[name]]
     if len(uncounted) <= server.dropped_count(): uncounted = []
     problems = lost + twice + [f'{name}: not counted' for name in uncounted]
-    if len(results) != COUNT: problems.append(f'{len(results)} results of {COUNT}')
-    text = f'{len(fine)} of {COUNT} answered once, {at_once} at a time'
+    if len(results) != count: problems.append(f'{len(results)} results of {count}')
+    text = f'{len(fine)} of {count} answered once, {at_once} at a time'
     if unknown: text += f', {len(unknown)} of unknown fate'
     if problems: text += f'; {len(lost)} lost, {len(twice)} twice'
     return text, problems
+
+
+def password_cases():
+    """A server or proxy that wants a password, and what becomes of a wrong one and, if anything, of the right one."""
+    refused = 'unauthorized', ''
+    for kind, name, wants in ((Apache, 'apache', 'Digest'), (Lighttpd, 'lighttpd', 'MD5'), (Lighttpd, 'lighttpd', 'SHA-256')):
+        yield name, kind, dict(by='http', wants=wants), refused, None
+    yield 'apache', Apache, dict(by='https', wants='Basic'), refused, None
+    for wants in ('Digest', 'Basic'):
+        yield 'squid', Squid, dict(by='http', wants=wants), ('unacceptableStatus', ''), None
+        wrong = 'cannotConnect', 'the proxy refused the user and the password: 407 Proxy Authentication Required'
+        for by in ('https', 'h2'): yield 'squid', Squid, dict(by=by, wants=wants), wrong, None
+        for target, reason in (('denied', '403 Forbidden'), ('dead', '503 Service Unavailable')):
+            options = dict(by='https', wants=wants, target=target)
+            yield 'squid', Squid, options, wrong, ('cannotConnect', 'the proxy refused a tunnel: ' + reason)
 
 
 def cases():
@@ -408,6 +487,20 @@ def cases():
     else: skipped.append(f'refused streams, which {version} does not report')
 
 
+def attempt(title, kind, options, at_once, **more):
+    """Starts a server, sends the load, and prints the outcome."""
+    server = kind(**options)
+    try:
+        server.start()
+        text, problems = run(server, at_once, **more)
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        text, problems = 'no result', [f'{type(error).__name__}: {error}']
+    finally: server.stop()
+    print(f'{"failed" if problems else "fine":<7}{title:<34}{text}', flush=True)
+    for problem in problems[:8]: print(f'        {problem}', flush=True)
+    if problems: failures.append(title)
+
+
 def main():
     subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2',
                     '-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', KEY, '-out', CERTIFICATE],
@@ -422,17 +515,17 @@ def main():
         if missing:
             skipped.extend(f'{name} is not installed' for name in missing)
             continue
-        for at_once in AT_ONCE:
-            server = kind(**options)
-            try:
-                server.start()
-                text, problems = run(server, at_once)
-            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-                text, problems = 'no result', [f'{type(error).__name__}: {error}']
-            finally: server.stop()
-            print(f'{"failed" if problems else "fine":<7}{title:<34}{text}', flush=True)
-            for problem in problems[:8]: print(f'        {problem}', flush=True)
-            if problems: failures.append(title)
+        for at_once in AT_ONCE: attempt(title, kind, options, at_once)
+    for name, kind, options, refused, outcome in password_cases():
+        title = ' '.join([name, options['by'], options['wants'], options.get('target', '')]).strip()
+        if only not in title: continue
+        missing = [program for program in kind.programs if not shutil.which(program)]
+        if missing:
+            skipped.extend(f'{name} is not installed' for name in missing)
+            continue
+        attempt(title, kind, options, 8, count=60, password=PASSWORD, error=outcome)
+        attempt(title + ' wrong', kind, options, 8, count=60, password='false', error=refused)
+        if kind is Squid and not outcome: attempt(title + ' once', kind, options, 8, count=60, password=PASSWORD, once=True)
     for name in sorted(set(skipped)): print(f'Skipped: {name}.')
     return 1 if failures else 0
 

@@ -3,10 +3,11 @@ import Foundation
 
 /// Sends requests to a server that counts them; see `.ci/servers`.
 ///
-///     Load URL COUNT AT-ONCE [AUTHORITY]
+///     Load URL COUNT AT-ONCE [AUTHORITY [USER PASSWORD [once]]]
 ///
-/// Every second request is a POST with a body. Request 7 of 100 goes to the path `7`. Prints a line for each request:
-/// method, path, status code or error code, whether the server may have seen it, and how many attempts it took.
+/// Every second request is a POST with a body, with `once` of one that can be read once. Request 7 of 100 goes to the path
+/// `7`. Prints a line for each request: method, path, status code or error code, whether the server may have seen it, how
+/// many attempts it took, and the message of an error.
 @main
 struct Load {
     static func main() async {
@@ -19,14 +20,18 @@ struct Load {
         }
         var configuration = TransportConfiguration()
         if arguments.count > 4 { configuration.tls.trust = .certificateFile(URL(fileURLWithPath: arguments[4])) }
+        let password = arguments.count > 6 ? passwordAuthentication(arguments[5], arguments[6]) : nil
         let host = HostConfiguration(
             baseURL: url,
             deadlines: TransportDeadlines(total: 60),
             transport: configuration.makeTransport()
-        )
+        ) {
+            $0.authentication = password
+        }
+        let isOnce = arguments.count > 7
         let service = EasyNetworkService(host)
         let queue = NetworkQueue(name: "load", maxConcurrentOperationCount: limit)
-        let operations = (0..<count).map { RequestOperation(Numbered(number: $0), service: service) }
+        let operations = (0..<count).map { RequestOperation(Numbered(number: $0, isOnce: isOnce), service: service) }
         queue.addOperations(operations)
         var lines = ""
         for (number, operation) in operations.enumerated() {
@@ -43,12 +48,27 @@ struct Load {
     }
 }
 
+/// The authentication; ends the program if the user's name is invalid.
+private func passwordAuthentication(_ user: String, _ password: String) -> RequestAuthentication {
+    do {
+        return try .password(user: user, password: password)
+    } catch {
+        print(error)
+        exit(EXIT_FAILURE)
+    }
+}
+
 private struct Numbered: APIRequest {
     typealias Item = NetworkResponse
     let number: Int
+    let isOnce: Bool
     var api: String { "\(number)" }
     var method: NetworkService.Method { number.isMultiple(of: 2) ? .get : .post }
     // Attempts of the policy would hide what the transport loses.
     var options: RequestOptions { RequestOptions(retry: .never) }
-    var body: RequestBody? { number.isMultiple(of: 2) ? nil : .data(Data("request \(number)".utf8)) }
+    var body: RequestBody? {
+        let data = Data("request \(number)".utf8)
+        if number.isMultiple(of: 2) { return nil }
+        return isOnce ? .stream(TransportBodyStream(isReplayable: false) { InputStream(data: data) }) : .data(data)
+    }
 }

@@ -87,11 +87,11 @@ static const ccurl_option CCURLOPT_HTTP_VERSION = 84;
 static const ccurl_option CCURLOPT_BUFFERSIZE = 98;
 static const ccurl_option CCURLOPT_NOSIGNAL = 99;
 static const ccurl_option CCURLOPT_HTTPAUTH = 107;
+static const ccurl_option CCURLOPT_PROXYAUTH = 111;
 static const ccurl_option CCURLOPT_CONNECTTIMEOUT_MS = 156;
 static const ccurl_option CCURLOPT_PROTOCOLS = 181;
 static const ccurl_option CCURLOPT_PATH_AS_IS = 234;
 static const ccurl_option CCURLOPT_PIPEWAIT = 237;
-static const ccurl_option CCURLOPT_SUPPRESS_CONNECT_HEADERS = 265;
 static const ccurl_option CCURLOPT_QUICK_EXIT = 322;
 static const ccurl_option CCURLOPT_WRITEDATA = 10001;
 static const ccurl_option CCURLOPT_URL = 10002;
@@ -132,7 +132,7 @@ static const ccurl_option CCURLOPT_INFILESIZE_LARGE = 30115;
 // CURLINFO
 static const ccurl_info CCURLINFO_PRIVATE = 1048597;
 static const ccurl_info CCURLINFO_REQUEST_SIZE = 2097164;
-static const ccurl_info CCURLINFO_HTTP_CONNECTCODE = 2097174;
+static const ccurl_info CCURLINFO_PROXYAUTH_AVAIL = 2097176;
 static const ccurl_info CCURLINFO_OS_ERRNO = 2097177;
 static const ccurl_info CCURLINFO_NUM_CONNECTS = 2097178;
 static const ccurl_info CCURLINFO_TLS_SSL_PTR = 4194349;
@@ -153,6 +153,8 @@ static const ccurl_multi_option CCURLMOPT_MAXCONNECTS = 6;
 static const long CCURLPIPE_NOTHING = 0;
 
 // What options take, and what callbacks return
+static const long CCURLAUTH_BASIC = 1;
+static const long CCURLAUTH_DIGEST = 2;
 static const int CCURL_ERROR_SIZE = 256;
 static const long CCURL_GLOBAL_DEFAULT = 3;
 static const long CCURL_HTTP_VERSION_2TLS = 4;

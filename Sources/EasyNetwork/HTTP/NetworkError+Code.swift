@@ -33,7 +33,8 @@ extension NetworkError {
         /// ``NetworkError/headers`` have as `Retry-After` in seconds.
         public static let circuitOpen = Code(rawValue: 6)
 
-        /// The host's name could not be resolved, or the connection was refused. The request was not sent.
+        /// The host's name could not be resolved, or the connection was refused, perhaps by a proxy, whose status the error
+        /// has. The request was not sent.
         public static let cannotConnect = Code(rawValue: 100)
         /// The secure connection failed: certificate, pin, version or handshake.
         public static let tls = Code(rawValue: 101)
@@ -62,7 +63,8 @@ extension NetworkError {
         public static let cannotParseResponse = Code(rawValue: 202)
         /// A redirect could not be followed: too many, to another scheme, or to an invalid address.
         public static let redirectFailed = Code(rawValue: 203)
-        /// An interceptor asked for the request to be sent again too often, or its body can be read only once.
+        /// An interceptor asked for the request to be sent again too often, or its body can be read only once and a proxy
+        /// asked for a password after it.
         public static let cannotSendAgain = Code(rawValue: 204)
 
         /// Only the cache was asked, and it has no usable entry.

@@ -55,7 +55,8 @@ public struct NetworkError: Error, Sendable {
     }
 
     /// The status of the answer; nil if there was none. With ``Code/notCached`` it is 504 if the request has
-    /// `only-if-cached` (RFC 9111, section 5.2.1.7).
+    /// `only-if-cached` (RFC 9111, section 5.2.1.7). With ``Code/cannotConnect`` it is that of a proxy that refused a
+    /// tunnel to the server, and so are the ``headers``.
     public var statusCode: Int? {
         get { values.value.statusCode }
         set { values.value.statusCode = newValue }
@@ -170,8 +171,9 @@ public struct NetworkError: Error, Sendable {
     /// Whether the server may have seen the request, so that sending it again may repeat its effect. True if the
     /// transport cannot tell.
     public var mayHaveReachedServer: Bool {
+        if let phase, phase < .send { return false }
         if statusCode != nil, code != .notCached { return true }
-        if let phase { return phase >= .send }
+        if phase != nil { return true }
         switch code {
         case .cannotConnect, .notConnected, .tls, .invalidRequest: return false
         default: return attempts > 0

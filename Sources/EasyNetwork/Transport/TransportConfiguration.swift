@@ -86,9 +86,9 @@ public enum ProxyConfiguration: Hashable, Sendable {
     /// This proxy, whatever `no_proxy` says, for http, and for https with CONNECT (RFC 9110, section 9.3.6).
     ///
     /// The URL needs a port. Its scheme is `http`; with ``CurlTransport`` also `https`, `socks4`, `socks4a`, `socks5`
-    /// or `socks5h`. Its user and password are for the proxy. An `https` proxy has the system's trust:
-    /// ``TLSConfiguration`` is about the servers behind it. Any other URL ends every exchange with
-    /// ``NetworkError/Code/invalidRequest``.
+    /// or `socks5h`. Its user and password are for the proxy: over HTTP it gets them when it asks for Digest or Basic.
+    /// An `https` proxy has the system's trust: ``TLSConfiguration`` is about the servers behind it. Any other URL ends
+    /// every exchange with ``NetworkError/Code/invalidRequest``.
     case url(URL)
 }
 

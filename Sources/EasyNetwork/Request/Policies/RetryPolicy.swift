@@ -26,7 +26,8 @@ public struct RetryPolicy: Hashable, Sendable {
     public var statusCodes: Set<Int>
 
     /// The failures without an answer that may be temporary. Default: ``NetworkError/Code/cannotConnect``,
-    /// ``NetworkError/Code/notConnected``, ``NetworkError/Code/connectionLost`` and ``NetworkError/Code/timedOut``.
+    /// ``NetworkError/Code/notConnected``, ``NetworkError/Code/connectionLost`` and ``NetworkError/Code/timedOut``. If a
+    /// proxy has refused the connection, its status has to be among ``statusCodes`` too.
     public var errorCodes: Set<NetworkError.Code>
 
     /// The bound of the first delay, in seconds; it doubles with each retry. Default 0.5.
@@ -105,8 +106,13 @@ public struct RetryPolicy: Hashable, Sendable {
     }
 
     private func mayPass(_ error: NetworkError) -> Bool {
-        if error.code == .unacceptableStatus, let status = error.statusCode { return statusCodes.contains(status) }
-        return errorCodes.contains(error.code)
+        guard let status = error.statusCode else { return errorCodes.contains(error.code) }
+        switch error.code {
+        case .unacceptableStatus: return statusCodes.contains(status)
+        // The status is the proxy's: a refused password would be sent again.
+        case .cannotConnect: return errorCodes.contains(.cannotConnect) && statusCodes.contains(status)
+        default: return errorCodes.contains(error.code)
+        }
     }
 
     /// Whether a server acts once when the message is sent twice.

@@ -34,6 +34,11 @@ extension CurlExchange {
             handle.needsReset = true
             try handle.set(CCURLOPT_FRESH_CONNECT, 1)
         }
+        if worker.hasProxyPassword {
+            // libcurl would keep the scheme that this message's proxy asks for, and another one may have another.
+            handle.needsReset = true
+            if target.isHTTP, worker.isBasicWanted { try handle.set(CCURLOPT_PROXYAUTH, CCURLAUTH_BASIC) }
+        }
         setContext(of: handle)
     }
 
@@ -46,7 +51,8 @@ extension CurlExchange {
         try handle.set(CCURLOPT_PROTOCOLS, CCURLPROTO_HTTP | CCURLPROTO_HTTPS)
         try handle.set(CCURLOPT_HTTP_VERSION, CCURL_HTTP_VERSION_2TLS)
         try handle.set(CCURLOPT_FOLLOWLOCATION, 0)
-        try handle.set(CCURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        // By default libcurl sends Basic unasked. With two schemes it waits for the proxy's challenge.
+        try handle.set(CCURLOPT_PROXYAUTH, CCURLAUTH_BASIC | CCURLAUTH_DIGEST)
         // The deadlines are ours. By default libcurl gives up connecting after 300 seconds.
         try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
         // Where each message has a fresh handle, a buffer of 64 KiB makes malloc tidy up each time; large bodies come
@@ -121,11 +127,19 @@ extension CurlExchange {
         try handle.setMethod(method)
     }
 
+    /// Whether the body waits until the proxy has asked for the password: it could not be sent again.
+    private var waitsForProxy: Bool {
+        guard let worker, worker.hasProxyPassword, target.isHTTP, !worker.isBasicWanted else { return false }
+        return request?.body.isReplayable == false
+    }
+
     /// The fields as libcurl wants them: `Name: value`, or `Name;` without a value.
     private func headerLines(_ request: TransportRequest) throws(NetworkError) -> [String] {
         var lines: [String] = []
         // A name alone removes the field that libcurl would add to a body.
-        if body != nil, request.headers["Expect"] == nil { lines.append("Expect:") }
+        if body != nil, request.headers["Expect"] == nil {
+            lines.append(waitsForProxy ? "Expect: 100-continue" : "Expect:")
+        }
         try request.headers.checkSyntax()
         // Not by libcurl's option, for which libcurl makes the line again for each message.
         if let codings = CurlDecoder.names, request.headers["Accept-Encoding"] == nil {
@@ -148,6 +162,17 @@ extension ProxyConfiguration {
         case .system: nil
         case .none: ""
         case .url(let url): url.absoluteString
+        }
+    }
+
+    /// Whether a proxy may be told a user and a password over HTTP.
+    var hasPassword: Bool {
+        switch self {
+        case .none: return false
+        case .url(let url): return url.user != nil && url.scheme?.lowercased().hasPrefix("http") == true
+        case .system:
+            let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+            return names.contains { getenv($0).map { String(cString: $0).contains("@") } ?? false }
         }
     }
 

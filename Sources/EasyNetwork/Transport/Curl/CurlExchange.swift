@@ -74,6 +74,10 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// The bytes, as libcurl counts them, that asked a proxy for a tunnel.
     private var tunnelByteCount = 0
     @exclusivity(unchecked) private var head = CurlHead()
+    private(set) var tunnel = CurlTunnel()
+    /// The head of a 407 of the proxy, until it shows whether libcurl answers the challenge.
+    private var challenge: TransportHead?
+    private var challengeCount = 0
     private var chunkSizes = CurlChunkSizes()
     /// Whether bytes have come after those with a malformed chunk.
     private var isChunkRefused = false
@@ -167,6 +171,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         needsNewConnection = !isRefused || refusalCount > 1
         (isUnfit, isRefused) = (false, false)
         (connectCount, connection, isReused, isSecuring, isSendingPaused) = (0, nil, nil, false, false)
+        tunnel = CurlTunnel()
         let isRepeatable = body?.rewind() != false
         guard isRepeatable, refusalCount <= Self.refusalLimit else {
             let reason = isRepeatable ? "\(refusalCount) times" : "and the body cannot be sent again"
@@ -187,7 +192,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
 
     /// - Returns: false if the message is not to go out.
     func connected(remote: String, _ remotePort: Int32, local: String, _ localPort: Int32) -> Bool {
-        if isConnected {
+        if challenge != nil {
+            guard forgetChallenge() else { return false }
+        } else if isConnected {
             // After a 417, libcurl removes the expectation and would send the message again over a connection on which
             // the server still waits for the first body. The answer stands.
             guard !head.isComplete else {
@@ -207,7 +214,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             }
             // Before 8.17 libcurl counts this over all messages of a handle and gives up at the fifth, unless reset.
             handle?.needsReset = true
-        } else {
+        }
+        if !isConnected || challengeCount > 0 {
             // Older libcurls, such as 7.88, add the request for a tunnel to that for the server.
             tunnelByteCount = handle?.long(CCURLINFO_REQUEST_SIZE) ?? 0
         }
@@ -232,6 +240,34 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         return true
     }
 
+    /// Prepares for the response to the message that libcurl sends with its answer to the proxy's challenge.
+    ///
+    /// - Returns: false if the message is not to go out again.
+    private func forgetChallenge() -> Bool {
+        if isCancelled || request?.isWanted?() == false { failure = failure ?? NetworkError(code: .cancelled) }
+        guard failure == nil else { return false }
+        challengeCount += 1
+        guard challengeCount <= CurlTunnel.challengeLimit else {
+            isAnswered = true
+            return false
+        }
+        challenge = nil
+        let schemes = handle?.long(CCURLINFO_PROXYAUTH_AVAIL) ?? 0
+        worker?.isBasicWanted = schemes & (CCURLAUTH_BASIC | CCURLAUTH_DIGEST) == CCURLAUTH_BASIC
+        if let worker { head = CurlHead(like: worker.knownFields) }
+        (decoder, decodedBodyLimit, chunkSizes, isSendingPaused) = (nil, nil, CurlChunkSizes(), false)
+        // The deadline for the response counts on.
+        if let request, let begun { watch = DeadlineWatch(request.deadlines, now: begun.time) }
+        return true
+    }
+
+    private func deliverChallenge() {
+        guard let head = challenge.take() else { return }
+        // If it was answered with Basic unasked, the next message asks again.
+        worker?.isBasicWanted = false
+        deliver(.head(head))
+    }
+
     /// Whether the message has a connection to go out on.
     var isConnected: Bool { isReused != nil }
 
@@ -242,6 +278,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             linesMovedInTurn = worker?.turn
             moved()
         }
+        guard isConnected || !target.isHTTPS else { return received(tunnelLine: line) }
         if head.isEmpty {
             watch?.answered()
             // A server that answers has processed the message, whatever it has said before.
@@ -269,12 +306,23 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             }
             if isHTTP2 == true { worker?.answeredOverHTTP2.append(self) }
             if isSendingPaused { worker?.answeredEarly.append(self) }
-            deliver(.head(head))
+            if head.statusCode == 407, target.isHTTP, worker?.hasProxyPassword == true {
+                challenge = head
+            } else {
+                deliver(.head(head))
+            }
             return true
         } catch {
             failure = error
             return false
         }
+    }
+
+    private func received(tunnelLine line: UnsafeRawBufferPointer) -> Bool {
+        if tunnel.add(line) { return true }
+        let tooLong = NetworkError(code: .badServerResponse, message: "the header fields of the proxy are too long")
+        failure = tunnel.challengeCount > CurlTunnel.challengeLimit ? tunnel.refusal(hasPassword: true) : tooLong
+        return false
     }
 
     /// Whether libcurl takes a connection with TLS that is cut for one that the server has ended. From 8.14.1 on it is
@@ -318,6 +366,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         moved()
         // Any number but the count breaks it off, so that nothing is called without bytes.
         guard !isCancelled, !bytes.isEmpty, !isChunkRefused else { return 0 }
+        deliverChallenge()
         isReceivingPaused = isPaused
         guard !isReceivingPaused else { return Int(CCURL_WRITEFUNC_PAUSE) }
         do throws(NetworkError) {
@@ -392,13 +441,18 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
 
     /// - Returns: false if the body cannot be sent again.
     func rewind() -> Bool {
-        if head.isComplete {
+        if head.isComplete, challenge == nil {
             // The message would go out again after its answer; see `connected`.
             isAnswered = true
             return false
         }
+        guard body?.rewind() == true else {
+            let message = "the proxy asked for the password when the body, which can be read only once, had gone out"
+            if challenge != nil { failure = NetworkError(code: .cannotSendAgain, message: message) }
+            return false
+        }
         sentCount = 0
-        return body?.rewind() ?? false
+        return true
     }
 
     private func moved() {
@@ -461,11 +515,18 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // The connection was lost before it was ready.
             if code == .connectionLost, let phase, phase < .send { error?.code = phase == .tls ? .tls : .cannotConnect }
         }
+        if !isConnected, error?.code == .cannotConnect || error?.code == .badServerResponse,
+            var refusal = tunnel.refusal(hasPassword: worker?.hasProxyPassword == true)
+        {
+            refusal.phase = error?.phase
+            error = refusal
+        }
         let end = TransportEnd(error: error, trailers: head.trailers, metrics: metrics)
         // The release of a body may run code of its maker.
         let released = request?.body ?? .none
         (request, body, decoder, connection) = (nil, nil, nil, nil)
         if case .none = released {} else { WorkQueue.shared.async { withExtendedLifetime(released) {} } }
+        if flags & Self.cancelled == 0 { deliverChallenge() }
         deliver(.end(end))
         events = nil
     }
@@ -481,11 +542,10 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls { return .tls }
         guard let handle = informed, handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
-        let tunnel = handle.long(CCURLINFO_HTTP_CONNECTCODE)
         // The proxy has made a tunnel, which is being secured.
-        if tunnel / 100 == 2, target.isHTTPS { return .tls }
+        if tunnel.statusCode / 100 == 2, !tunnel.isInHead { return .tls }
         // The proxy has refused a tunnel; or it hung up, which only the text tells.
-        if tunnel != 0 || message?.contains("CONNECT") == true { return .connect }
+        if tunnel.statusCode != 0 || message?.contains("CONNECT") == true { return .connect }
         return isSecuring || handle.seconds(CCURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
     }
 

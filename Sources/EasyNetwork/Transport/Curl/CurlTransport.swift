@@ -18,7 +18,8 @@ import Foundation
 /// has not processed it: it refuses the message, or ends the connection and names an earlier one as the last (RFC 9113,
 /// section 8.7). The message then goes out on another connection, up to five times, and each time counts as the same
 /// attempt; after that the exchange ends with ``NetworkError/Code/connectionLost``, and
-/// ``NetworkError/mayHaveReachedServer`` is false. Everything else is up to ``RetryPolicy``.
+/// ``NetworkError/mayHaveReachedServer`` is false. A proxy that asks for a password with 407 has not passed the message
+/// on, and gets it once more. Everything else is up to ``RetryPolicy``.
 ///
 /// A body without a length ends with its connection. Over TLS the server has to say so: if the connection is cut, the
 /// exchange ends with ``NetworkError/Code/connectionLost``.

@@ -8,6 +8,10 @@ final class CurlWorker {
     let configuration: TransportConfiguration
     /// The reason why the configuration's proxy cannot be used.
     let proxyProblem: NetworkError?
+    /// Whether a proxy may ask for a password that libcurl has.
+    let hasProxyPassword: Bool
+    /// Whether the proxy of http addresses has asked for Basic, so that later messages need not wait for that.
+    var isBasicWanted = false
     let connections = CurlConnections()
     /// The header list that was made last: most messages have the fields of the one before.
     var headerList: CurlHeaderList?
@@ -46,6 +50,7 @@ final class CurlWorker {
         clock = loop.clock
         configuration = loop.configuration
         proxyProblem = configuration.proxy.curlProblem
+        hasProxyPassword = configuration.proxy.hasPassword
         admission = ConnectionAdmission(
             perOrigin: configuration.maximumConnectionsPerHost,
             total: configuration.maximumConnections
@@ -173,8 +178,10 @@ final class CurlWorker {
             }
             if result != CCURLE_OK, exchange.failure == nil { exchange.readRest() }
             var error = result == CCURLE_OK || exchange.isAnswered ? nil : exchange.handle?.error(result)
-            // libcurl means its own functions, which parse the answer or, before a request goes out, a client's key.
-            if result == CCURLE_BAD_FUNCTION_ARGUMENT { error?.code = exchange.isConnected ? .badServerResponse : .tls }
+            // libcurl means its own functions, which parse an answer or, before a request goes out, a client's key.
+            if result == CCURLE_BAD_FUNCTION_ARGUMENT {
+                error?.code = exchange.isConnected || exchange.tunnel.isInHead ? .badServerResponse : .tls
+            }
             end(exchange, exchange.failure ?? error, isWhole: result == CCURLE_OK)
         }
     }

@@ -56,6 +56,20 @@ struct ProxyEnvironmentTests {
                 try await expect(place.answer(.system), equals: "proxy", "\(name)")
                 try await expect(place.answer(.none), equals: "server", "\(name)")
             }
+            // With a password, which the proxy has to ask for.
+            for challenge in ["Basic realm=r", "Digest realm=r, nonce=n, qop=auth"] {
+                place.proxy.route("GET", "/") { request in
+                    let password = request.headers["Proxy-Authorization"] ?? ""
+                    return password.isEmpty ? .status(407, headers: ["Proxy-Authenticate": challenge]) : .text(password)
+                }
+                let withPassword = address.replacingOccurrences(of: "//", with: "//user:secret@")
+                for name in ["http_proxy", "all_proxy"] {
+                    ProxyEnvironmentTests.clear()
+                    setenv(name, withPassword, 1)
+                    let scheme = challenge.prefix { $0 != " " }
+                    try await expect(place.answer(.system).hasPrefix("\(scheme) "), "\(name)")
+                }
+            }
             // The variable is for another scheme.
             ProxyEnvironmentTests.clear()
             setenv("https_proxy", address, 1)

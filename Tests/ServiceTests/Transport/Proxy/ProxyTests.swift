@@ -47,43 +47,49 @@ struct ProxyTests {
         expect(contents.metrics?.remoteAddress, equals: "127.0.0.1:\(server.baseURL.port ?? 0)")
     }
 
-    @Test("SEC-1: user and password of the proxy go to the proxy only")
-    func credentials() async throws {
-        let server = try proxy()
-        let expected = "Basic " + Data("us er:se:cret".utf8).base64EncodedString()
-        let url = try url(server, credentials: "us%20er:se%3Acret@")
-        try await expect(outcome(Self.target, through: .url(url)).end?.error == nil)
-        expect(server.requests.first?.headers.values(for: "Proxy-Authorization"), equals: [expected])
-        expect(server.requests.first?.headers["Authorization"] == nil)
-        // Credentials in the URL are not sent, as without a proxy.
-        let withUser = Self.target.replacingOccurrences(of: "//", with: "//me:mine@")
-        try await expect(outcome(withUser, through: .url(url)).end?.error == nil)
-        expect(server.requests.last?.headers.values(for: "Proxy-Authorization"), equals: [expected])
-        expect(server.requests.last?.headers["Authorization"] == nil)
-        expect(server.requests.last?.target.contains("mine"), equals: false)
-        // CONNECT carries the proxy's credentials and none of the server's fields.
-        server.route("CONNECT", "*") { _ in .status(403) }
-        _ = try await outcome("https://target.invalid/a/b", through: .url(url))
-        let connect = try #require(server.requests.last)
-        expect(connect.method == "CONNECT" && connect.target == "target.invalid:443")
-        expect(connect.headers.values(for: "Proxy-Authorization"), equals: [expected])
-        expect(connect.headers["X-Secret"] == nil)
-    }
-
-    @Test("BEY-14: a proxy that refuses a tunnel is .cannotConnect, and nothing was sent", arguments: [403, 407, 502])
+    @Test(
+        "BEY-14: a proxy that refuses a tunnel is .cannotConnect with its status and reason, and nothing was sent",
+        arguments: [403, 407, 502]
+    )
     func refusedTunnel(status: Int) async throws {
         let server = try proxy()
-        server.route("CONNECT", "*") { _ in .status(status) }
+        server.route("CONNECT", "*") { _ in
+            let line = MockResponse.Fault.statusLine("HTTP/1.1 \(status) No way")
+            return MockResponse(statusCode: status, headers: ["X-Squid-Error": "E"], fault: line)
+        }
         for credentials in ["", "user:secret@"] {
             let proxy = ProxyConfiguration.url(try url(server, credentials: credentials))
             let contents = try await outcome("https://target.invalid/a/b", through: proxy)
             let error = try #require(contents.end?.error)
             expect(error.code, equals: .cannotConnect, "\(error)")
             expect(error.phase == .connect && !error.mayHaveReachedServer, "\(error)")
-            expect(error.message?.contains("\(status)"), equals: true, "\(error)")
+            expect(error.message?.hasSuffix(": \(status) No way"), equals: true, "\(error)")
+            expect(error.statusCode == status && error.headers["X-Squid-Error"] == "E", "\(error)")
             expect(contents.head == nil && contents.faults.isEmpty, "\(error)")
         }
         expect(server.requests.allSatisfy { $0.method == "CONNECT" })
+    }
+
+    @Test("BEY-14: what a proxy says to CONNECT is bounded, and odd fields are no error")
+    func oddTunnel() async throws {
+        let server = try proxy()
+        for odd in ["no field", " folded", "Content-Length: x, y", ": no name"] {
+            let error = try await tunnelError(server, "HTTP/1.1 403 No\r\n\(odd)\r\nX-A: a\r\n\r\n")
+            expect(
+                error.code == .cannotConnect && error.statusCode == 403 && error.phase == .connect,
+                "\(odd): \(error)"
+            )
+            let whole = try await tunnelError(server, "HTTP/1.1 200 Yes\r\n\(odd)\r\nX-A: a\r\n\r\n")
+            expect(whole.code != .invalidRequest && !whole.mayHaveReachedServer, "\(odd): \(whole)")
+        }
+        let line = "X-A: \(String(repeating: "a", count: 1_000))\r\n"
+        let long = try await tunnelError(server, "HTTP/1.1 200 Yes\r\n" + String(repeating: line, count: 300))
+        expect(long.code == .badServerResponse && long.phase == .connect && !long.mayHaveReachedServer, "\(long)")
+    }
+
+    private func tunnelError(_ server: MockServer, _ answer: String) async throws -> NetworkError {
+        server.route("CONNECT", "*") { _ in .fault(.raw(Data(answer.utf8))) }
+        return try #require(await outcome("https://target.invalid/", through: .url(url(server))).end?.error)
     }
 
     @Test("BEY-14: a missing proxy, or one that hangs up, is .cannotConnect")

@@ -53,6 +53,13 @@ struct RetryPolicyTests {
         ]
         let retried = codes.filter { delay(after: NetworkError(code: $0, attempts: 1)) != nil }
         expect(retried, equals: [.cannotConnect, .timedOut, .connectionLost, .notConnected])
+        // A proxy's refusal of a tunnel has a status.
+        let refusals = [403, 407, 429, 502, 503].filter { status in
+            delay(after: NetworkError(code: .cannotConnect, statusCode: status, attempts: 1)) != nil
+        }
+        expect(refusals, equals: [429, 502, 503])
+        let never = RetryPolicy(errorCodes: [.timedOut])
+        expect(delay(never, after: NetworkError(code: .cannotConnect, statusCode: 502, attempts: 1)) == nil)
     }
 
     @Test("BEY-8: what a server may have acted on is not sent again")
@@ -75,6 +82,9 @@ struct RetryPolicyTests {
         lost.phase = .tls
         expect(!lost.mayHaveReachedServer)
         expect(!NetworkError(code: .cannotConnect, attempts: 1).mayHaveReachedServer)
+        var refusedTunnel = NetworkError(code: .cannotConnect, statusCode: 502, attempts: 1)
+        refusedTunnel.phase = .connect
+        expect(!refusedTunnel.mayHaveReachedServer)
     }
 
     @Test("BEY-8: PUT, DELETE and HEAD are idempotent", arguments: ["PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"])

@@ -1,0 +1,50 @@
+#if os(Linux) && canImport(CCurl)
+
+/// What a proxy says to the requests of one exchange for a tunnel (RFC 9110, section 9.3.6).
+struct CurlTunnel {
+    /// The number of challenges after which a proxy gets no more answers: libcurl answers a proxy that calls each nonce
+    /// stale without end.
+    static let challengeLimit = 3
+
+    /// The status of the last response; 0 before the first.
+    private(set) var statusCode = 0
+    /// How many responses were 407.
+    private(set) var challengeCount = 0
+    /// Whether a response has begun, and its head is not whole.
+    private(set) var isInHead = false
+    private var reason = ""
+    private var headers = HTTPHeaders()
+    private var head = CurlHead()
+    private var byteCount = 0
+
+    /// - Returns: false if the proxy is to get no more answers.
+    mutating func add(_ line: UnsafeRawBufferPointer) -> Bool {
+        byteCount += line.count
+        guard byteCount <= CurlHead.byteLimit else { return false }
+        isInHead = line.count > 2
+        if line.starts(with: "HTTP/".utf8) {
+            let words = String(decoding: line.prefix(200), as: UTF8.self).split(separator: " ", maxSplits: 2)
+            statusCode = words.count > 1 ? Int(words[1].trimmed) ?? 0 : 0
+            reason = words.count > 2 ? words[2].trimmed : ""
+            if statusCode == 407 { challengeCount += 1 }
+            (headers, head) = (HTTPHeaders(), CurlHead())
+        }
+        // A mistake costs the fields, and not the tunnel: libcurl has read the line too.
+        if let whole = try? head.add(line) { headers = whole.headers }
+        return challengeCount <= Self.challengeLimit
+    }
+
+    /// The reason why there is no tunnel; nil if the proxy did not refuse one.
+    func refusal(hasPassword: Bool) -> NetworkError? {
+        guard statusCode >= 300 else { return nil }
+        var words = "the proxy refused a tunnel"
+        if statusCode == 407 {
+            words = "the proxy wants a user and a password"
+            if hasPassword { words = "the proxy asks for neither Basic nor Digest" }
+            if challengeCount > 1 { words = "the proxy refused the user and the password" }
+        }
+        let message = "\(words): \(statusCode) \(reason)".trimmed
+        return NetworkError(code: .cannotConnect, message: message, statusCode: statusCode, headers: headers)
+    }
+}
+#endif
