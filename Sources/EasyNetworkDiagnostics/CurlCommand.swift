@@ -112,8 +112,11 @@ private struct CurlCommand {
             // curl drops a field of blanks only.
             let isBlank = field.value.allSatisfy { $0 == " " || $0 == "\t" }
             let line = isBlank ? "\(field.name);" : "\(field.name): \(field.raw)"
-            let bytes = Self.quoted(line.fieldBytes.map(Self.escaped).joined())
-            words += ["-H", line.hasKeptBytes ? "\"$(printf -- \(bytes))\"" : Self.quoted(line)]
+            guard line.hasKeptBytes else {
+                words += ["-H", Self.quoted(line)]
+                continue
+            }
+            words += ["-H", "\"$(printf -- \(Self.quoted(line.fieldBytes.map(Self.escaped).joined())))\""]
         }
         // The fields that curl would add.
         if headers["User-Agent"] == nil { words += ["-H", "'User-Agent:'"] }

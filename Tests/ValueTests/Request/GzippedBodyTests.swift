@@ -215,7 +215,7 @@ struct GzippedBodyTests {
         let host = HostConfiguration(baseURL: URL(string: "https://h"))
         let message = try RequestBuilder.build(request, for: host)
         let count = try #require(try message.body.length())
-        expect(message.curlCommand().contains("--data-raw '<\(count) bytes>'"))
+        expect(message.curlCommand().hasPrefix("# A body of \(count) bytes is left out"))
         expect(message.curlCommand().contains("-H 'Content-Encoding: gzip'"))
         expect(message.curlCommand(redaction: nil).hasPrefix(#"printf -- '\037\213\010"#))
         let event = NetworkEvent(
