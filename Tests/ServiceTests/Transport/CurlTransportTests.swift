@@ -78,8 +78,10 @@ struct CurlTransportTests {
         }
         let outcome = await RecordedExchange(exchange: exchange, recording: recording).end()
         expect(outcome.head?.statusCode, equals: 413)
-        expect(outcome.body.count == answer.count && outcome.faults.isEmpty)
-        expect(outcome.code, equals: answer.code)
+        // On a slow machine libcurl may look for input once more, and then it reads the chunks itself.
+        let isReadByLibcurl = answer.0.hasPrefix("Transfer-Encoding") && outcome.code == nil
+        expect(outcome.body.count == (isReadByLibcurl ? 3 : answer.count) && outcome.faults.isEmpty)
+        expect(isReadByLibcurl || outcome.code == answer.code)
     }
 
     // MARK: - Chunks
