@@ -197,7 +197,9 @@ struct TransportFaultTests {
         for line in lines + hidden.map({ "HTTP/1.1 200 OK\r\n" + $0 }) {
             let outcome = try await outcome(ofAnswer: line + "\r\nDate: x\r\n\r\nhello", .curl)
             expect(outcome.code == .badServerResponse && outcome.faults.isEmpty, "\(line): \(outcome)")
-            expect(outcome.head == nil && outcome.body.isEmpty, "\(line): \(outcome)")
+            // A recent libcurl unfolds a field, and then sees it; but this body has no chunks.
+            let isUnfolded = line.hasSuffix("\r\n chunked") && outcome.head != nil
+            expect((outcome.head == nil || isUnfolded) && outcome.body.isEmpty, "\(line): \(outcome)")
         }
     }
     #endif
