@@ -87,7 +87,11 @@ extension ResumeJournal {
         // Left by a kill, or made by another program.
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return overwrite(path, data) }
+        guard descriptor >= 0 else {
+            // A full disk keeps the journal that is there: its replacement might not fit.
+            if errno != ENOSPC, errno != EDQUOT { overwrite(path, data) }
+            return
+        }
         DownloadLocation.letFileBeWrittenWhileLocked(new)
         let isWritten = data.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) } == data.count
         close(descriptor)
