@@ -47,11 +47,11 @@ extension Outbox {
         guard state.withLock({ $0.networkTask == nil }) else { return }
         // Asked for before the task begins, which may be late: a change in between counts.
         let changes = network.changes
-        let task = Task { [weak self] in
+        let task = WorkQueue.task { [weak self] in
             for await _ in changes {
                 guard let self else { return }
                 self.state.withLock { $0.networkHasChanged = true }
-                WorkQueue.shared.async { self.look() }
+                WorkQueue.shared.add { self.look() }
             }
         }
         let isHeard = state.withLock { state in
@@ -66,7 +66,7 @@ extension Outbox {
         let now = clock.now
         alarm.set(nextLook(at: now), clock) { [weak self] in
             guard let self else { return }
-            WorkQueue.shared.async { self.look() }
+            WorkQueue.shared.add { self.look() }
         }
     }
 
@@ -103,11 +103,11 @@ extension Outbox {
             case .stopped(let number): state.withLock { $0.waits.removeValue(forKey: number) }?.end()
             case .lock where !onCallersThread: lock()
             case .list where !onCallersThread: list()
-            case .lock: WorkQueue.shared.async { self.lock() }
-            case .list: WorkQueue.shared.async { self.list() }
-            case .check(let name): WorkQueue.shared.async { self.check(name) }
-            case .send(let name): WorkQueue.shared.async { self.send(name) }
-            case .settle(let name, let verdict): WorkQueue.shared.async { self.settle(name, verdict) }
+            case .lock: WorkQueue.shared.add { self.lock() }
+            case .list: WorkQueue.shared.add { self.list() }
+            case .check(let name): WorkQueue.shared.add { self.check(name) }
+            case .send(let name): WorkQueue.shared.add { self.send(name) }
+            case .settle(let name, let verdict): WorkQueue.shared.add { self.settle(name, verdict) }
             }
         }
         schedule()
@@ -165,7 +165,7 @@ extension Outbox {
         guard isExpired else {
             let semaphore = DispatchSemaphore(value: 0)
             state.withLock { $0.activity = .granted(semaphore) }
-            WorkQueue.shared.async {
+            WorkQueue.shared.add {
                 self.look()
                 // Stopped by now, or there is nothing to do any more.
                 self.endIdleActivity()

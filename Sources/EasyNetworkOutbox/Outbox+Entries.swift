@@ -58,7 +58,7 @@ extension Outbox {
             return url
         }
         let now = clock.date
-        var (id, replaced) = (UUID(), [UUID]())
+        var (id, replaced) = (UUID.make(), [UUID]())
         func place(after: [UUID]) throws(NetworkError) -> OutboxName {
             // Those that it replaces make room.
             if maximumCount < .max, try count - replaced.count >= maximumCount {
@@ -138,7 +138,7 @@ extension Outbox {
     ) async throws(NetworkError) -> UUID {
         if Task.isCancelled { throw NetworkError(code: .cancelled) }
         let result = await withCheckedContinuation { continuation in
-            WorkQueue.shared.async {
+            WorkQueue.shared.add {
                 let result = Result { () throws(NetworkError) in
                     try self.add(request, lane: lane, priority: priority, after: after, options: options)
                 }

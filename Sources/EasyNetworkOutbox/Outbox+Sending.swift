@@ -40,7 +40,7 @@ extension Outbox {
         operation.whenFinished { [weak operation] in
             // The operation is kept while it runs.
             let error = operation.map { $0.error } ?? NetworkError(code: .cancelled)
-            WorkQueue.shared.async { self.ended(name, error, isFinal: error.map(Self.isFinal) ?? false) }
+            WorkQueue.shared.add { self.ended(name, error, isFinal: error.map(Self.isFinal) ?? false) }
         }
         queue.addOperation(operation)
     }
@@ -162,9 +162,9 @@ extension Outbox {
             guard let job, let deliver = state.withLock({ $0.types[name.type]?.deliver }) else {
                 return post(.ended(name.id, .verdict(.delivered)))
             }
-            Task {
+            WorkQueue.task {
                 let output = await deliver(job.request, job.operation)
-                WorkQueue.shared.async {
+                WorkQueue.shared.add {
                     if let output { self.state.withLock { $0.outputs[name.id] = output } }
                     self.post(.ended(name.id, .verdict(.delivered)))
                 }

@@ -156,6 +156,11 @@ public final class Outbox: Sendable {
         for listener in state.listeners.values { listener.continuation.finish() }
     }
 
+    /// Gives back what the system takes from a process that is killed: for a simulation of that.
+    package func abandon() {
+        withExtendedLifetime(state.withLock { ($0.lock.take(), $0.missedLock.take()) }) {}
+    }
+
     // MARK: - Types
 
     /// Registers a type of requests. Register all before ``start()``: an entry of another type becomes a dead letter. A
@@ -256,7 +261,7 @@ public final class Outbox: Sendable {
         _ = try folder.lock()
         listen()
         post(.start, onCallersThread: true)
-        WorkQueue.shared.async { self.look() }
+        WorkQueue.shared.add { self.look() }
     }
 
     /// Starts the outbox, delivers until it is empty or the deadline has come, and then stops: jobs that are still

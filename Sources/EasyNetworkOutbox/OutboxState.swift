@@ -339,7 +339,8 @@ struct OutboxState: Hashable, Sendable {
             case .checking, .toBeChecked, .settling: break
             }
         }
-        for (name, after) in found {
+        // Those without a lane go in this order.
+        for (name, after) in found.sorted(by: { $0.key.sequence < $1.key.sequence }) {
             index.insert(name, after: after)
             // It may be an entry again already.
             if work[name.id]?.step == .settling(.dead) { revived.insert(name.id) }

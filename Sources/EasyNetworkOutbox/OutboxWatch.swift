@@ -1,5 +1,6 @@
 #if os(Linux)
 import Dispatch
+import EasyNetwork
 import Foundation
 
 /// Tells of what other processes do in the directory of an outbox: of each ``OutboxFolder/ring()``, and that a lock may
@@ -15,6 +16,8 @@ final class OutboxWatch: @unchecked Sendable {
     /// - Parameter changed: called on a queue of its own.
     /// - Returns: nil when the system allows no more of them.
     init?(_ directory: String, _ changed: @escaping @Sendable () -> Void) {
+        // A simulation has no events but its own.
+        guard WorkQueue.loop == nil else { return nil }
         let descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         guard descriptor >= 0 else { return nil }
         // The end of a lock is the end of its descriptor, which is one of the directory itself.

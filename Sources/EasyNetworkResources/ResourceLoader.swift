@@ -195,7 +195,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
             let rank = ResourceOrder.Rank(priority)
             let receipt = ResourceReceipt(wish.key.memory, rank, self, partials: continuation)
             // Not in place, see `AsyncStream.Continuation.whenTerminated(_:)`: the receipt yields under its lock.
-            continuation.onTermination = { _ in WorkQueue.shared.async { receipt.cancel() } }
+            continuation.onTermination = { _ in WorkQueue.shared.add { receipt.cancel() } }
             enter(.resource(receipt), rank, wish)
         }
     }
@@ -357,7 +357,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         while let (number, turn) = state.withLock({ $0.takeNextTurn(maximumDecodeCount) }) {
             switch turn {
             case .whole(let run): run(true)
-            case .variant(let key, let whole): WorkQueue.shared.async { self.make(key, number, of: whole) }
+            case .variant(let key, let whole): WorkQueue.shared.add { self.make(key, number, of: whole) }
             }
         }
     }

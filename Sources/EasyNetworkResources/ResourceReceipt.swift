@@ -169,6 +169,6 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         }
         guard let completion else { return }
         // Not in place: a completion that blocks would hold up the other receipts and the next load.
-        loader.callbackQueue.async { completion(result) }
+        loader.callbackQueue.add { completion(result) }
     }
 }

@@ -102,7 +102,7 @@ extension NetworkCache {
         let waiters = withCoordinator { $0.finishRead(flight, answer) }
         // Before the completions, so that a `flush()` after them waits for it.
         if case .failure(.absent) = answer {} else { disk.add(afterwards) }
-        WorkQueue.shared.async { [answer] in
+        WorkQueue.shared.add { [answer] in
             for waiter in waiters { waiter.completion(answer) }
         }
     }

@@ -125,7 +125,7 @@ extension GroupOperation {
         let hasDelegate = delegate != nil
         let isThenCalled = error == nil && then != nil
         guard hasDelegate || isThenCalled else { return settle() }
-        serialQueue.async {
+        serialQueue.add {
             if hasDelegate { self.delegate?.groupOperation(self, didFinish: child, at: index) }
             // The group may have ended since.
             if isThenCalled, !self.hasOutcome, let then { then { self.settle() } } else { self.settle() }
@@ -206,7 +206,7 @@ extension GroupOperation {
             }
         }
         orderedProgress.order.add {
-            queue.async {
+            queue.add {
                 if let callback { callback(done) } else { done() }
             }
         }

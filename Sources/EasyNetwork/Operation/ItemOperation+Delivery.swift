@@ -59,7 +59,7 @@ extension ItemOperation {
         withExtendedLifetime((delegate, unused)) {}
         guard let result else { return done() }
         guard let preprocess else { return hand(over: result, done) }
-        WorkQueue.shared.async {
+        WorkQueue.shared.add {
             preprocess(result)
             self.hand(over: result, done)
         }

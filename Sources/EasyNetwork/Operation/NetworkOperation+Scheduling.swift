@@ -113,7 +113,7 @@ extension NetworkOperation {
         if let scheduling {
             scheduling.queue.operationReclaimsSlot(of: scheduling.job, after: before, if: isWanted, for: action)
         } else if isWanted() {
-            WorkQueue.shared.async(execute: action)
+            WorkQueue.shared.add(action)
         }
     }
 

@@ -206,7 +206,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
         tellAccessories(accessories, { $0.willStart }) {
             // Work does not belong on the callback queue.
-            WorkQueue.shared.async { self.begin(nil, conditions) }
+            WorkQueue.shared.add { self.begin(nil, conditions) }
         }
     }
 
@@ -381,7 +381,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             state.waiters = Waiters()
             return (state.finishActions.take(), state.completion.take())
         }
-        if let completion { DispatchQueue.global().async(execute: completion) }
+        if let completion { DispatchQueue.global().add(completion) }
         for action in actions { action() }
         OperationDependency.releaseInTurn(dependencies)
     }
@@ -476,7 +476,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
                 repeatsOnce: Self.announcesReadinessOnceMore
             )
         }
-        if announceAgain { DispatchQueue.global().async { self.announceReadiness() } }
+        if announceAgain { DispatchQueue.global().add { self.announceReadiness() } }
         return isReady
     }
 

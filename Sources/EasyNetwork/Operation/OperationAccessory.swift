@@ -44,7 +44,7 @@ extension NetworkOperation {
         _ observer: @escaping @Sendable (OperationAccessory) -> OperationAccessory.Observer?,
         next: @escaping @Sendable () -> Void
     ) {
-        deliveryQueue.async {
+        deliveryQueue.add {
             for accessory in accessories { observer(accessory)?(self) }
             next()
         }

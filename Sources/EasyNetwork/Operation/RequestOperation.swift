@@ -172,7 +172,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
             return state.cachedDelivery
         }
         guard let delivery else { return }
-        deliveryQueue.async {
+        deliveryQueue.add {
             // Taken only now: it may have been released before.
             let (closure, isAwaitedOnMain) = self.state.withLock { state in
                 (state.closures.cached.take(), state.closures.onMain?.cached != nil)

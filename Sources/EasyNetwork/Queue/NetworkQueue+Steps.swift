@@ -72,7 +72,7 @@ extension NetworkQueue {
         for operation in work.actions.yield { operation.yieldSlot() }
         for operation in work.actions.goOn { operation.goOn() }
         for operation in work.actions.end { WorkQueue.run { operation.startOnWorkQueue() } }
-        for action in work.actions.granted { WorkQueue.shared.async(execute: action) }
+        for action in work.actions.granted { WorkQueue.shared.add(action) }
         for operation in work.actions.start {
             if cannotRunYet(operation, work.reachability) {
                 isSlotFree = true
@@ -124,7 +124,7 @@ extension NetworkQueue {
     func awaitDeadlines() {
         deadlineAlarm.set(state.withLock { $0.deadlines.next }, clock) { [weak self] in
             guard let self else { return }
-            WorkQueue.shared.async { self.endOverdue() }
+            WorkQueue.shared.add { self.endOverdue() }
         }
     }
 

@@ -156,7 +156,7 @@ final class Call: Sendable {
         old.message?.answer.cancel()
         var error = error
         if !old.history.isEmpty { error.adopt(old.history) }
-        WorkQueue.shared.async { [error] in failed(self, error) }
+        WorkQueue.shared.add { [error] in failed(self, error) }
     }
 
     func cancel() {

@@ -51,7 +51,7 @@ extension AsyncStream.Continuation {
     /// for which a `yield` to the task waits on another thread. If that yields under a lock which `action` takes, both
     /// would wait for ever.
     package func whenTerminated(_ action: @escaping @Sendable () -> Void) {
-        onTermination = { _ in WorkQueue.shared.async(execute: action) }
+        onTermination = { _ in WorkQueue.shared.add(action) }
     }
 }
 
@@ -68,6 +68,7 @@ extension OperationQueue {
 
     /// - Parameter add: adds an operation to the queue.
     static func addReliably(_ operation: Operation, _ add: (Operation) -> Void) {
+        if let loop = WorkQueue.loop { return loop.start(operation) }
         let wasReady = operation.isReady
         add(operation)
         #if !canImport(Darwin)

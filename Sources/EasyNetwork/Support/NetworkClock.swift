@@ -68,10 +68,14 @@ public struct SystemClock: NetworkClock {
     public init() {}
 
     public var now: TimeInterval {
-        TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1_000_000_000
+        if let loop = WorkQueue.loop { return loop.clock.now }
+        return TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1_000_000_000
     }
 
+    public var date: Date { WorkQueue.loop?.clock.date ?? Date() }
+
     public func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
+        if let loop = WorkQueue.loop { return loop.clock.schedule(after: delay, action) }
         // A cancelled timer source releases its closure at once; a cancelled work item of `asyncAfter` keeps it until
         // its time.
         let source = DispatchSource.makeTimerSource(queue: Self.queue)

@@ -20,6 +20,12 @@ package enum WorkQueue {
         var isInUserCode = false
         /// Whether nothing of the package's is left to do but to call back.
         var isAtEnd = false
+        /// Nil but in a simulation.
+        let loop: (any WorkLoop)?
+
+        init(on loop: (any WorkLoop)?) {
+            self.loop = loop
+        }
     }
 
     private static let key: pthread_key_t = {
@@ -35,25 +41,42 @@ package enum WorkQueue {
 
     /// Runs work after the current one on this thread, or on another thread of the queue.
     static func run(_ work: @escaping @Sendable () -> Void) {
-        if let turn, turn.next == nil, !turn.isInUserCode {
+        if let turn, turn.next == nil, !turn.isInUserCode, turn.loop == nil {
             turn.next = work
         } else {
-            shared.async { take(work) }
+            shared.add { take(work) }
         }
     }
 
     private static func take(_ first: @escaping @Sendable () -> Void) {
-        let turn = Turn()
-        withExtendedLifetime(turn) {
-            pthread_setspecific(key, Unmanaged.passUnretained(turn).toOpaque())
+        let outer = turn
+        let turn = Turn(on: outer?.loop)
+        within(turn, then: outer) {
             first()
             while let next = turn.next {
                 turn.next = nil
                 next()
             }
-            pthread_setspecific(key, nil)
         }
     }
+
+    private static func within(_ turn: Turn, then outer: Turn?, _ work: () -> Void) {
+        withExtendedLifetime(turn) {
+            pthread_setspecific(key, Unmanaged.passUnretained(turn).toOpaque())
+            work()
+            pthread_setspecific(key, outer.map { Unmanaged.passUnretained($0).toOpaque() })
+        }
+    }
+
+    /// Runs a part of a simulation: what it adds to any queue goes to the loop.
+    package static func simulate(on loop: any WorkLoop, _ work: () -> Void) {
+        let turn = Turn(on: loop)
+        turn.isInUserCode = true
+        within(turn, then: self.turn, work)
+    }
+
+    /// The loop of the simulation that this thread runs; nil outside of one.
+    package static var loop: (any WorkLoop)? { turn?.loop }
 
     /// Runs code that may block: work that waits for this thread, or that the code adds, goes to another thread.
     package static func userCode<Result, Failure: Error>(_ code: () throws(Failure) -> Result) throws(Failure) -> Result
@@ -61,7 +84,7 @@ package enum WorkQueue {
         guard let turn, !turn.isInUserCode else { return try code() }
         if let next = turn.next {
             turn.next = nil
-            shared.async { take(next) }
+            shared.add { take(next) }
         }
         turn.isInUserCode = true
         defer { turn.isInUserCode = false }
@@ -73,7 +96,7 @@ package enum WorkQueue {
     /// The task counts as user code, since interceptors, authenticators and requests run in it; only ``finish(_:)``
     /// does not.
     @discardableResult
-    static func task<Success: Sendable>(
+    package static func task<Success: Sendable>(
         _ body: @escaping @Sendable () async -> Success
     ) -> Task<Success, Never> {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
@@ -92,13 +115,13 @@ package enum WorkQueue {
             end()
             (turn.isInUserCode, turn.isAtEnd) = (true, false)
         } else {
-            shared.async(execute: end)
+            shared.add(end)
         }
     }
 
     /// Calls the user back on a queue; in place if that is this one, and nothing waits for the call to return.
     static func call(on queue: DispatchQueue, _ code: @escaping @Sendable () -> Void) {
-        guard queue === shared, let turn, turn.isAtEnd, !turn.isInUserCode else { return queue.async(execute: code) }
+        guard queue === shared, let turn, turn.isAtEnd, !turn.isInUserCode else { return queue.add(code) }
         turn.isAtEnd = false
         code()
     }
@@ -110,7 +133,7 @@ package enum WorkQueue {
         // Detached, so that the code has no task-local values of the package's.
         Task.detached { @MainActor in
             code()
-            shared.async(execute: done)
+            shared.add(done)
         }
     }
 
@@ -123,5 +146,35 @@ package enum WorkQueue {
             let executor = asUnownedTaskExecutor()
             run { userCode { job.runSynchronously(on: executor) } }
         }
+    }
+}
+
+/// Runs all work of a simulation, in an order of its own, on one thread: see ``WorkQueue/simulate(on:_:)``.
+package protocol WorkLoop: AnyObject, Sendable {
+    /// In place of the machine's clock.
+    var clock: any NetworkClock { get }
+
+    /// Adds work to a queue, which is taken for a serial one unless it is the package's or global.
+    func add(_ work: @escaping @Sendable () -> Void, to queue: DispatchQueue)
+
+    /// Starts an operation that is not of this package when it is ready.
+    func start(_ operation: Operation)
+
+    /// In place of a random one.
+    func makeUUID() -> UUID
+
+    /// A file is about to be used: other work may run first, and the disk may fail.
+    func willUseFile(_ path: String, toWrite: Bool) throws
+}
+
+extension UUID {
+    /// A new one.
+    package static func make() -> UUID { WorkQueue.loop?.makeUUID() ?? UUID() }
+}
+
+extension DispatchQueue {
+    /// Runs work on the queue, or, in a simulation, on its loop. All work of the package is added here.
+    package func add(_ work: @escaping @Sendable () -> Void) {
+        if let loop = WorkQueue.loop { loop.add(work, to: self) } else { async(execute: work) }
     }
 }

@@ -63,11 +63,11 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     }
 
     func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void) {
-        queue.async { completion(self.read()) }
+        queue.add { completion(self.read()) }
     }
 
     func cancel() {
-        queue.async {
+        queue.add {
             if case .over = self.state { return }
             _ = self.end(.failure(NetworkError(code: .cancelled)))
         }

@@ -20,7 +20,7 @@ extension TransportBodyStream {
                 let result = await withTaskCancellationHandler {
                     await self.write(from: reader, to: file, moved)
                 } onCancel: {
-                    WorkQueue.shared.async {
+                    WorkQueue.shared.add {
                         reader.cancel()
                         // A reader that never answers would otherwise leave it behind.
                         try? FileManager.default.removeItem(at: file)

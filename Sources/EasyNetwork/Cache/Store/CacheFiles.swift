@@ -14,6 +14,7 @@ package class CacheFiles: @unchecked Sendable {
 
     /// The names in a directory, without `.` and `..`, in any order.
     package func list(_ directory: String) throws -> [String] {
+        try WorkQueue.loop?.willUseFile(directory, toWrite: false)
         // The errors of FileManager are not the same on all platforms.
         close(try Self.check(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)))
         return try FileManager.default.contentsOfDirectory(atPath: directory)
@@ -30,6 +31,7 @@ package class CacheFiles: @unchecked Sendable {
     ///
     /// - Parameter count: returns the number of bytes to read of a file of a size.
     package func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, Status) {
+        try WorkQueue.loop?.willUseFile(path, toWrite: false)
         // The cache makes no links.
         let (descriptor, found) = try RegularFile.open(path, O_RDONLY)
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -40,6 +42,7 @@ package class CacheFiles: @unchecked Sendable {
     /// Creates a file that only its owner can read, and that was last used at `date`. Fails if the file exists. After
     /// an error a part of the file may exist.
     package func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws {
+        try WorkQueue.loop?.willUseFile(path, toWrite: true)
         let descriptor = try Self.check(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         for piece in pieces { try file.write(contentsOf: piece) }
@@ -50,6 +53,7 @@ package class CacheFiles: @unchecked Sendable {
 
     /// Replaces a file in one step.
     package func rename(_ path: String, to newPath: String) throws {
+        try WorkQueue.loop?.willUseFile(path, toWrite: true)
         try Self.check(Foundation.rename(path, newPath))
     }
 

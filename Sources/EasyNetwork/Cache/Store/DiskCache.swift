@@ -45,12 +45,12 @@ final class DiskCache: @unchecked Sendable {
 
     /// Adds a change. Called under the lock that decides the order of changes.
     func add(_ change: @escaping @Sendable () -> Void) {
-        changes.async(execute: change)
+        changes.add(change)
     }
 
     /// Runs a closure that reads a file.
     func read(_ key: String, _ reading: @escaping @Sendable () -> Void) {
-        readings[Int(UInt(bitPattern: key.hashValue) % UInt(readings.count))].async(execute: reading)
+        readings[Int(UInt(bitPattern: key.hashValue) % UInt(readings.count))].add(reading)
     }
 
     /// The name of the file. Keys that are equal in Swift have one name, whatever their normalization.

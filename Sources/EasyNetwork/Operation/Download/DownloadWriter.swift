@@ -259,8 +259,8 @@ actor DownloadWriter {
         guard now - syncedAt >= Self.syncInterval, let sync = file.makeSync() else { return }
         syncedAt = now
         let (counts, beginning) = (plan.segments.map(\.count), plan.beginningCount)
-        DispatchQueue.global(qos: .utility).async {
-            if sync() { Task { await self.synced(counts, beginning) } }
+        DispatchQueue.global(qos: .utility).add {
+            if sync() { WorkQueue.task { await self.synced(counts, beginning) } }
         }
     }
 
@@ -361,7 +361,7 @@ private final class FileExecutor: _Concurrency.SerialExecutor {
 
     func enqueue(_ job: UnownedJob) {
         let executor = asUnownedSerialExecutor()
-        queue.async { job.runSynchronously(on: executor) }
+        queue.add { job.runSynchronously(on: executor) }
     }
 
     // Before macOS 14 there is no default.

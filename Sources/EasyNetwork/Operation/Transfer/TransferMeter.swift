@@ -167,7 +167,7 @@ package final class TransferMeter: Sendable {
 
     /// A single publication at a time, and not on the caller's thread: observers of the progress may take long.
     private func publish(_ number: Int) {
-        WorkQueue.shared.async {
+        WorkQueue.shared.add {
             self.progress.order.add { self.publishLatest(number) }
             self.progress.order.run()
         }
@@ -201,7 +201,7 @@ package final class TransferMeter: Sendable {
         guard outcome != nil else { return }
         let (listeners, actions) = state.withLock { (exchange(&$0.listeners, with: [:]), $0.endActions.take()) }
         for listener in listeners.values { listener.finish() }
-        for action in actions { WorkQueue.shared.async(execute: action) }
+        for action in actions { WorkQueue.shared.add(action) }
     }
 
     private func update(_ count: Count, _ bytesPerSecond: Double, _ outcome: Bool?) {
@@ -317,7 +317,7 @@ package final class TransferMeter: Sendable {
         let tell: @Sendable () -> Void = { [weak progress, order = progress.order] in
             order.add { [weak progress] in
                 guard let isPaused = progress?.isPaused else { return }
-                queue.async { action(isPaused) }
+                queue.add { action(isPaused) }
             }
             order.run()
         }

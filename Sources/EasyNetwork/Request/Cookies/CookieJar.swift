@@ -138,7 +138,7 @@ public final class CookieJar: Sendable {
             return
         }
         let result: Result<Void, NetworkError> = await withCheckedContinuation { continuation in
-            queue.async {
+            queue.add {
                 continuation.resume(returning: Result { () throws(NetworkError) in try self.write(to: file) })
             }
         }
@@ -154,7 +154,7 @@ public final class CookieJar: Sendable {
             return isChanged
         }
         guard isWriteDue, let file else { return }
-        queue.async { try? self.write(to: file) }
+        queue.add { try? self.write(to: file) }
     }
 
     /// Called on the queue. A write covers all changes that were made before it.

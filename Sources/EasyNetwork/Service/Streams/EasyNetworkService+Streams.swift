@@ -46,7 +46,7 @@ extension EasyNetworkService {
             }
             return (message, read)
         }
-        let call = Task {
+        let call = WorkQueue.task {
             defer { began.finish() }
             return await group.result(of: source, consumer: consumer) { $0 }
         }

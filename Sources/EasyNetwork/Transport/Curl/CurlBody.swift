@@ -157,7 +157,7 @@ final class CurlBody {
         hasBegun = true
         let sending = inbox.withLock { $0.sending }
         // The user's code makes the bytes.
-        WorkQueue.shared.async { [inbox, wakeUp] in
+        WorkQueue.shared.add { [inbox, wakeUp] in
             Self.ask(stream, inbox, sending, wakeUp)
         }
     }
@@ -195,7 +195,7 @@ final class CurlBody {
             inbox.isOver = true
             return inbox.reader.take()
         }
-        if let reader { WorkQueue.shared.async { reader.cancel() } }
+        if let reader { WorkQueue.shared.add { reader.cancel() } }
     }
 }
 #endif

@@ -99,7 +99,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         (self.request, self.events) = (nil, nil)
         let none = NetworkError(code: .cannotConnect, message: "the system has no thread or socket left")
         let error = CurlLibrary.problem ?? none
-        DispatchQueue.global().async { events(.end(TransportEnd(error: error))) }
+        DispatchQueue.global().add { events(.end(TransportEnd(error: error))) }
     }
 
     // MARK: - From any thread
@@ -525,7 +525,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         // The release of a body may run code of its maker.
         let released = request?.body ?? .none
         (request, body, decoder, connection) = (nil, nil, nil, nil)
-        if case .none = released {} else { WorkQueue.shared.async { withExtendedLifetime(released) {} } }
+        if case .none = released {} else { WorkQueue.shared.add { withExtendedLifetime(released) {} } }
         if flags & Self.cancelled == 0 { deliverChallenge() }
         deliver(.end(end))
         events = nil
