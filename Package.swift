@@ -101,6 +101,15 @@ let package = Package(
         ),
         // Sends load to the servers of .ci/servers.
         .executableTarget(name: "Load", dependencies: ["EasyNetwork"], path: "Tests/Load"),
+        // The whole package in worlds that are made by seeds: see its README.
+        .target(
+            name: "SimulatedWorld",
+            dependencies: ["EasyNetwork", "EasyNetworkOutbox"],
+            path: "Tests/Simulation",
+            exclude: ["Program"],
+            swiftSettings: settings
+        ),
+        .executableTarget(name: "Simulation", dependencies: ["SimulatedWorld"], path: "Tests/Simulation/Program"),
         // Sets how many descriptors the tests have, and how many of them run at once, when it is loaded.
         .target(name: "TestProcess", path: "Tests/TestProcess"),
         // The programs that tests and Benchmark start, nginx among them.
@@ -140,6 +149,7 @@ let package = Package(
             dependencies: ["EasyNetwork", "EasyNetworkOpenAPI", "EasyNetworkTesting", "Generate", "SampleSupport"],
             exclude: ["OpenAPI", "Samples"]
         ),
+        .testTarget(name: "SimulationTests", dependencies: ["SimulatedWorld", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "HarnessTests", dependencies: ["Harness", "EasyNetworkTesting", "SampleSupport"]),
     ],
     swiftLanguageModes: [.v6]

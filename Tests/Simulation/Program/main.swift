@@ -1,0 +1,66 @@
+import Foundation
+import SimulatedWorld
+
+// usage: Simulation SEED                         prints the trace of a history, and the smallest one that fails like it
+//        Simulation FIRST COUNT [THREADS]        lives many, prints the failures, and stops at the tenth
+//        Simulation traces FIRST COUNT           prints the digest of each trace
+/// The seeds under way, one for each thread; never freed, as the handler of a signal reads them.
+nonisolated(unsafe) private let seeds = UnsafeMutablePointer<UInt64>.allocate(capacity: 64)
+
+var arguments = CommandLine.arguments.dropFirst()
+let printsTraces = arguments.first == "traces"
+if printsTraces { arguments.removeFirst() }
+let numbers = arguments.compactMap { UInt64($0) }
+guard numbers.count == arguments.count, let first = numbers.first else {
+    print("usage: Simulation SEED | FIRST COUNT [THREADS] | traces FIRST COUNT")
+    exit(2)
+}
+
+if printsTraces {
+    for seed in first..<first + (numbers.count > 1 ? numbers[1] : 1) {
+        let trace = Simulation.live(seed, isTraced: true).trace.joined(separator: "\n")
+        // FNV-1a.
+        let digest = trace.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 as UInt64 }
+        print(seed, String(digest, radix: 16))
+    }
+} else if numbers.count > 1 {
+    let threads = numbers.count > 2 ? Int(numbers[2]) : 1
+    nameSeeds()
+    let begin = Date()
+    let summary = Simulation.live(first..<first + numbers[1], threads: threads, failureLimit: 10, begins: note)
+    for failure in summary.failures { print("\(failure.seed): \(failure.law ?? ""): \(failure.detail)") }
+    for (law, count) in summary.awaitedCounts.sorted(by: { $0.key < $1.key }) {
+        print("\(count) histories: \(law), which is being mended")
+    }
+    let rate = Int(Double(numbers[1]) / Date().timeIntervalSince(begin))
+    print("\(numbers[1]) histories, \(summary.failures.count) failed, \(summary.stepCount) pieces of work")
+    print(
+        "\(rate) a second; \(summary.covered.count) kinds of jobs with their ends, faults and deeds of users occurred"
+    )
+    exit(summary.failures.isEmpty ? 0 : 1)
+} else {
+    let outcome = Simulation.live(first, isTraced: true)
+    print(outcome.trace.joined(separator: "\n"))
+    guard let law = outcome.law else { exit(0) }
+    print("\(law): \(outcome.detail)\n\nThe smallest history that fails like it:\n")
+    let (history, smallest) = Simulation.shrink(outcome)
+    print(history, smallest.trace.joined(separator: "\n"), separator: "\n\n")
+    exit(1)
+}
+
+func note(_ thread: Int, _ seed: UInt64) {
+    seeds[thread % 64] = seed
+    alarm(120)
+}
+
+/// Names the seeds under way when the process stops or hangs.
+func nameSeeds() {
+    seeds.initialize(repeating: 0, count: 64)
+    for number in [SIGILL, SIGTRAP, SIGSEGV, SIGABRT, SIGALRM] {
+        signal(number) { number in
+            for thread in 0..<64 where seeds[thread] != 0 { print("signal \(number) during seed \(seeds[thread])") }
+            fflush(nil)
+            _exit(1)
+        }
+    }
+}

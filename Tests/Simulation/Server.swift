@@ -1,0 +1,248 @@
+import EasyNetwork
+import Foundation
+
+/// The servers `a.test` and `b.test` as a model: what lies there, who may read it, and the record of all that came.
+final class Server {
+    struct Token {
+        let user: Int
+        let expiresAt: Double
+        var isRevoked = false
+    }
+
+    /// A message as the server saw it.
+    struct Arrival {
+        let message: Message
+        let user: Int?
+        var status = 0
+        /// Whether something was changed or made.
+        var hasActed = false
+    }
+
+    struct Reply {
+        var status: Int
+        var headers = HTTPHeaders()
+        var body = Data()
+        var delay = 0.0
+        var pieceCount = 1
+        var pace = 0.0
+        /// How many of ten parts of the body come before the connection is lost; nil for the whole body.
+        var cut: Int?
+        /// Whether nothing comes behind the part.
+        var stalls = false
+    }
+
+    private let resources: [History.Resource]
+    private let tokenLife: Double
+    private let rotatesTokens: Bool
+    private(set) var versions: [Int]
+    private var tokens: [Int: Token] = [:]
+    private var refreshTokens: [Int: Int] = [:]
+    private var lastToken = 0
+    private var replies: [String: Reply] = [:]
+    private(set) var arrivals: [Arrival] = []
+    /// Until when a host is down, and whether it says so itself.
+    private var outages: [Int: (end: Double, answers: Bool)] = [:]
+
+    init(_ settings: History.Settings) {
+        resources = settings.resources
+        (tokenLife, rotatesTokens) = (settings.tokenLife, settings.rotatesTokens)
+        versions = Array(repeating: 1, count: settings.resources.count)
+    }
+
+    func change(_ resource: Int) {
+        if versions.indices.contains(resource) { versions[resource] += 1 }
+    }
+
+    func breakDown(_ host: Int, until end: Double, answers: Bool) {
+        outages[host] = (end, answers)
+    }
+
+    func isDown(_ host: Int, at now: Double) -> Bool {
+        outages[host].map { $0.end > now && !$0.answers } ?? false
+    }
+
+    func recover() {
+        outages = [:]
+    }
+
+    /// Refuses all tokens of today.
+    func revokeAll() {
+        for token in tokens.keys { tokens[token]?.isRevoked = true }
+    }
+
+    /// Signs a user in.
+    func makeToken(for user: Int, at now: Double) -> (access: Int, refresh: Int) {
+        lastToken += 2
+        tokens[lastToken] = Token(user: user, expiresAt: now + tokenLife)
+        refreshTokens[lastToken + 1] = user
+        return (lastToken, lastToken + 1)
+    }
+
+    func answer(_ message: Message, at now: Double) -> Reply {
+        let user = message.token.flatMap { token in
+            tokens[token].flatMap { $0.isRevoked || $0.expiresAt <= now ? nil : $0.user }
+        }
+        var arrival = Arrival(message: message, user: user)
+        let reply = reply(to: message, &arrival, at: now)
+        arrival.status = reply.status
+        arrivals.append(arrival)
+        return reply
+    }
+
+    /// Notes that a status was put in the place of the answer.
+    func amendLast(_ status: Int, hasActed: Bool) {
+        arrivals[arrivals.count - 1].status = status
+        guard !hasActed else { return }
+        arrivals[arrivals.count - 1].hasActed = false
+        if let key = arrivals[arrivals.count - 1].message.key { replies[key] = nil }
+    }
+
+    private func reply(to message: Message, _ arrival: inout Arrival, at now: Double) -> Reply {
+        if let outage = outages[message.host], outage.end > now {
+            return Reply(status: 503, headers: ["Retry-After": "\(Int(outage.end - now) + 1)"], delay: 0.01)
+        }
+        if message.path == "/token" { return refresh(message, at: now) }
+        let parts = message.path.split(separator: "/")
+        guard parts.count == 2, let index = Int(parts[1]), resources.indices.contains(index) else {
+            return Reply(status: 404, delay: 0.01)
+        }
+        let resource = resources[index]
+        if resource.isPrivate, message.host == 0, message.mail == nil, arrival.user == nil {
+            return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"], body: Data("{}".utf8), delay: 0.01)
+        }
+        if let (status, host) = resource.redirect, !message.isRedirected {
+            let target =
+                "https://\(host == 0 ? "a" : "b").test/\(parts[0])/\((index + 1) % resources.count)?\(message.redirectedQuery)"
+            return Reply(status: status, headers: ["Location": target], body: Data("moved".utf8), delay: 0.01)
+        }
+        if message.method == "POST" {
+            if let key = message.key, let known = replies[key] { return known }
+            arrival.hasActed = true
+        }
+        if parts[0] == "f" { return file(index, resource, message) }
+        if parts[0] == "e" { return events(resource, message) }
+        let reply = document(index, resource, message, arrival.user)
+        if message.method == "POST", let key = message.key { replies[key] = reply }
+        return reply
+    }
+
+    private func document(_ index: Int, _ resource: History.Resource, _ message: Message, _ user: Int?) -> Reply {
+        let tag = "\"\(index).\(versions[index]).\(resource.isPrivate ? user ?? -1 : -1)\""
+        var headers: HTTPHeaders = [
+            "Content-Type": "application/json", "ETag": resource.hasStrongTag ? tag : "W/" + tag,
+        ]
+        if resource.repeatsType { headers.add("application/json", for: "Content-Type") }
+        if let age = resource.maximumAge {
+            headers["Cache-Control"] = (resource.isPrivate ? "private, " : "") + "max-age=\(age)"
+        }
+        if resource.isPrivate { headers["Vary"] = "Authorization" }
+        if message.method == "GET", message.headers["If-None-Match"] == headers["ETag"] {
+            return Reply(status: 304, headers: headers, delay: resource.delay)
+        }
+        let body = """
+            {"message":\(message.number),"job":\(message.job ?? -1),"path":"\(message.path)",\
+            "user":\(resource.isPrivate && message.host == 0 ? user ?? -1 : -1)}
+            """
+        return Reply(
+            status: message.method == "POST" ? 201 : 200,
+            headers: headers,
+            body: Data(body.utf8),
+            delay: resource.delay,
+            pieceCount: resource.pieceCount,
+            pace: resource.pace
+        )
+    }
+
+    private func events(_ resource: History.Resource, _ message: Message) -> Reply {
+        var headers: HTTPHeaders = ["Content-Type": "text/event-stream"]
+        if resource.repeatsType { headers.add("text/event-stream", for: "Content-Type") }
+        let body = Data("data: \(message.number)\n\n".utf8)
+        return Reply(status: 200, headers: headers, body: body, delay: resource.delay)
+    }
+
+    /// The bytes of a version of a file.
+    func bytes(of index: Int, version: Int) -> Data {
+        var random = Random(UInt64(index * 1_000 + version))
+        let count = resources[index].pieceCount * 100
+        return Data((0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) })
+    }
+
+    private func file(_ index: Int, _ resource: History.Resource, _ message: Message) -> Reply {
+        let whole = bytes(of: index, version: versions[index])
+        let tag = (resource.hasStrongTag ? "" : "W/") + "\"f\(index).\(versions[index])\""
+        var headers: HTTPHeaders = ["Content-Type": "application/octet-stream", "ETag": tag]
+        if resource.servesRanges { headers["Accept-Ranges"] = "bytes" }
+        var (status, body) = (200, whole)
+        if message.method == "GET", resource.servesRanges, let range = message.headers["Range"],
+            message.headers["If-Range"] ?? tag == tag,
+            let start = range.dropFirst(6).split(separator: "-").first.flatMap({ Int($0) })
+        {
+            guard start < whole.count else {
+                return Reply(status: 416, headers: ["Content-Range": "bytes */\(whole.count)"], delay: 0.01)
+            }
+            status = 206
+            headers["Content-Range"] = "bytes \(start)-\(whole.count - 1)/\(whole.count)"
+            body = Data(whole.dropFirst(start))
+        }
+        headers["Content-Length"] = "\(body.count)"
+        return Reply(
+            status: status,
+            headers: headers,
+            body: body,
+            delay: resource.delay,
+            pieceCount: max(1, body.count / 100),
+            pace: resource.pace
+        )
+    }
+
+    private func refresh(_ message: Message, at now: Double) -> Reply {
+        guard let token = message.refreshToken, let user = refreshTokens[token] else {
+            return Reply(status: 400, body: Data("{}".utf8), delay: 0.05)
+        }
+        let (access, refresh) = makeToken(for: user, at: now)
+        if rotatesTokens { refreshTokens[token] = nil } else { refreshTokens[refresh] = nil }
+        let body = "{\"access\":\(access),\"refresh\":\(rotatesTokens ? refresh : token)}"
+        return Reply(status: 200, headers: ["Content-Type": "application/json"], body: Data(body.utf8), delay: 0.2)
+    }
+}
+
+/// A message on its way, as far as the world looks into it.
+struct Message {
+    let number: Int
+    let job: Int?
+    /// The number of the entry of an outbox.
+    let mail: Int?
+    let method: String
+    let host: Int
+    let path: String
+    let isRedirected: Bool
+    let headers: HTTPHeaders
+    let body: Data
+
+    init(_ number: Int, _ request: TransportRequest, body: Data) {
+        self.number = number
+        method = request.method.rawValue
+        host = request.url.host == "a.test" ? 0 : 1
+        path = request.url.path
+        let query = request.url.query ?? ""
+        isRedirected = query.hasPrefix("redirected")
+        headers = request.headers
+        self.body = body
+        // Fields of the user do not follow to another origin.
+        let fields = request.headers
+        func field(_ name: String) -> Int? {
+            let part = query.split(separator: "&").first { $0.hasPrefix(name + "=") }
+            return fields["X-" + name].flatMap { Int($0) } ?? part.flatMap { Int($0.dropFirst(name.count + 1)) }
+        }
+        (job, mail) = (field("Job"), field("Mail"))
+    }
+
+    /// For the message that an answer redirects to.
+    var redirectedQuery: String {
+        "redirected" + (job.map { "&Job=\($0)" } ?? "") + (mail.map { "&Mail=\($0)" } ?? "")
+    }
+    var key: String? { headers["Idempotency-Key"] }
+    /// The token of the credential: `Bearer 12`.
+    var token: Int? { headers["Authorization"].flatMap { Int($0.dropFirst(7)) } }
+    var refreshToken: Int? { headers["X-Refresh"].flatMap { Int($0) } }
+}
