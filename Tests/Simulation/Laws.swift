@@ -190,7 +190,9 @@ extension World {
         let other = newlyRunning.first { other in
             let plan = history.jobs[other]
             let isPlain = plan.children.isEmpty && !plan.joins && plan.kind != .download && plan.condition == nil
-            guard isPlain, !isAwaited(other), let began = records[other].readyAt else { return false }
+            guard isPlain, !isAwaited(other), records[other].priority == nil, let began = records[other].readyAt else {
+                return false
+            }
             return priority(other) < priority(job.number)
                 || priority(other) == priority(job.number) && began > since && plan.tags.isEmpty
         }
