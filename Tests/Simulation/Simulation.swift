@@ -4,14 +4,9 @@ import Foundation
 
 /// Histories by their seeds.
 public enum Simulation {
-    /// The laws that today's code breaks, and that are being mended: not counted as failures of a test.
-    public static let awaited = Set([Law.urgent, .circuit, .namedDeadline, .fieldTwice].map(\.rawValue))
-
     /// What many histories have shown.
     public struct Summary: Sendable {
         public internal(set) var failures: [Outcome] = []
-        /// How often an awaited law was broken.
-        public internal(set) var awaitedCounts: [String: Int] = [:]
         public internal(set) var stepCount = 0
         public internal(set) var covered: Set<String> = []
     }
@@ -43,13 +38,7 @@ public enum Simulation {
                 begins(thread, seed)
                 let outcome = live(seed)
                 summary.withLock { summary in
-                    if let law = outcome.law {
-                        if awaited.contains(law) {
-                            summary.awaitedCounts[law, default: 0] += 1
-                        } else {
-                            summary.failures.append(outcome)
-                        }
-                    }
+                    if outcome.law != nil { summary.failures.append(outcome) }
                     summary.stepCount += outcome.stepCount
                     summary.covered.formUnion(outcome.covered)
                 }

@@ -29,9 +29,6 @@ if printsTraces {
     let begin = Date()
     let summary = Simulation.live(first..<first + numbers[1], threads: threads, failureLimit: 10, begins: note)
     for failure in summary.failures { print("\(failure.seed): \(failure.law ?? ""): \(failure.detail)") }
-    for (law, count) in summary.awaitedCounts.sorted(by: { $0.key < $1.key }) {
-        print("\(count) histories: \(law), which is being mended")
-    }
     let rate = Int(Double(numbers[1]) / Date().timeIntervalSince(begin))
     print("\(numbers[1]) histories, \(summary.failures.count) failed, \(summary.stepCount) pieces of work")
     print(
