@@ -153,12 +153,14 @@ extension World {
         if waits { checkUrgency(job) }
         if reasons != [.running] { records[number].receivesSince = nil }
         if reasons == [.slotYielded], job.tags.isEmpty, history.settings.hostLimit < 0, !hasLimitedHosts {
-            let (time, count) = records[number].absence ?? (now, grantCount)
-            // After four seconds it has the next slot but one, unless others have been absent for longer.
-            records[number].absence = now < time + 5 ? (time, grantCount) : (time, count)
-            let absentCount = records.count { $0.absence != nil }
-            if now >= time + 5 && grantCount > count + 2 * absentCount + 1 {
-                violate(.goesOn, "job \(number) is absent since \(time - 1_000)")
+            let absence = records[number].absence ?? (now, .max)
+            records[number].absence = absence
+            if now < absence.since + 5 {
+                // After four seconds it has the next slot but one, and others that have been absent for longer go first.
+                let absentCount = records.count { $0.absence.map { $0.since <= absence.since } ?? false }
+                records[number].absence?.mostGrants = grantCount + 2 * absentCount + 1
+            } else if grantCount > absence.mostGrants {
+                violate(.goesOn, "job \(number) is absent since \(absence.since - 1_000)")
             }
         } else {
             records[number].absence = nil

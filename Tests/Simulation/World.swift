@@ -25,7 +25,7 @@ final class World: @unchecked Sendable {
         /// Since when it runs and receives its body.
         var receivesSince: Double?
         /// Since when its slot is another one's, and how many slots had been given then.
-        var absence: (since: Double, grantCount: Int)?
+        var absence: (since: Double, mostGrants: Int)?
     }
 
     /// What became of a message.
