@@ -21,7 +21,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     /// - Parameter service: nil means ``HostConfiguration/shared``.
     package init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
-        state = Locked(ItemOperationState(source: .request(.unread(request, options))))
+        state = Locked(ItemOperationState(source: .request(CallRequest(request, options))))
         if let service { super.init(service: service) } else { super.init() }
         if options.priority != .normal { queuePriority = options.priority }
         if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
@@ -311,7 +311,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     /// The received part of the answer under way; nil before its head, and after its end.
     package final var answerSoFar: (head: TransportHead, body: Data)? {
-        guard let answer = state.withLock({ $0.call })?.unreadAnswer, let head = answer.head else { return nil }
+        guard let answer = state.withLock({ $0.call })?.unreadResponse, let head = answer.head else { return nil }
         return (head, answer.body)
     }
 
@@ -319,9 +319,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     /// Changes the options of the request as it is given; has no effect on one that is made later.
     final func changeRequestOptions(_ change: (inout RequestOptions) -> Void) {
-        guard case .request(.unread(let request, var options)) = state.withLock({ $0.source }) else { return }
-        change(&options)
-        let old = state.withLock { exchange(&$0.source, with: .request(.unread(request, options))) }
+        guard case .request(var request) = state.withLock({ $0.source }), request.snapshot == nil else { return }
+        change(&request.options)
+        let old = state.withLock { exchange(&$0.source, with: .request(request)) }
         withExtendedLifetime(old) {}
     }
 
@@ -331,7 +331,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     override func prepare() {
         guard case .maker(let make) = state.withLock({ $0.source }) else { return }
         do {
-            let request = RequestSource(try WorkQueue.userCode(make))
+            let request = CallRequest(try WorkQueue.userCode(make))
             let (isWanted, _) = state.withLock { state -> (Bool, ItemOperationState.Source?) in
                 // It may have ended by now.
                 guard state.source != nil else { return (false, nil) }
@@ -345,7 +345,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     /// The request that is to be sent now; nil when there is none, or none any more: then it has ended.
-    final func takeRequest() -> RequestSource? {
+    final func takeRequest() -> CallRequest? {
         // A plain queue does not prepare its operations.
         if ownTraits.needsPreparing {
             prepare()
@@ -366,14 +366,15 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         ignoresCache: Bool,
         makeItem: @escaping @Sendable (NetworkResponse) async throws -> Item
     ) {
-        guard let source = takeRequest() else { return }
-        let order = ignoresCache ? CacheLookup.Order.ignore : .standard
-        send(CallPlan(source: source, order: order, keepsBody: false, makeItem: makeItem) { $0 })
+        guard var request = takeRequest() else { return }
+        if ignoresCache { request.order = .ignore }
+        (request.keepsBody, request.makeItem) = (false, makeItem)
+        send(request)
     }
 
     /// Makes the operation's call, and ends with the item of its answer.
-    final func send(_ plan: CallPlan) {
-        callGroup.begin(plan, created: noteCall) { response, result, keep in
+    final func send(_ request: CallRequest) {
+        callGroup.begin(request, created: noteCall) { response, result, keep in
             switch result {
             case .success(let item):
                 let isTooLate = self.state.withLock { state in

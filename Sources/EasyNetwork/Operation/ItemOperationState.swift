@@ -4,7 +4,7 @@ import Foundation
 /// costs each request some 30,000 instructions.
 struct ItemOperationState {
     enum Source {
-        case request(RequestSource)
+        case request(CallRequest)
         /// Called by ``ItemOperation/prepare()``.
         case maker(@Sendable () throws -> any BaseAPIRequest)
     }

@@ -26,7 +26,7 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         self.message = message
         let snapshot = message.snapshot
         super.init(snapshot.request, RequestOptions(priority: .veryLow), of: EasyNetworkService(snapshot.host))
-        let unread = state.withLock { exchange(&$0.source, with: .request(.read(snapshot))) }
+        let unread = state.withLock { exchange(&$0.source, with: .request(CallRequest(snapshot))) }
         withExtendedLifetime(unread) {}
         ownTraits.isHidden = true
         core.withLock { $0.waitingTaskCount = 1 }
@@ -37,15 +37,16 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
     package override var host: String? { message.host }
 
     package override func execute() {
-        guard let source = takeRequest() else { return }
+        guard var request = takeRequest() else { return }
         let checkItem = message.checkItem
-        let order = message.key.ignoresCache ? CacheLookup.Order.ignore : .standard
-        let mayStore = { @Sendable (response: NetworkResponse) in (try? checkItem(response)) != nil }
-        let plan = CallPlan(source: source, order: order, mayStore: mayStore, keepsBody: false) { response in
+        if message.key.ignoresCache { request.order = .ignore }
+        request.mayStore = { (try? checkItem($0)) != nil }
+        request.keepsBody = false
+        request.map = { response in
             if response.source != .network { try checkItem(response) }
             return response
         }
-        send(plan)
+        send(request)
     }
 
     package override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {

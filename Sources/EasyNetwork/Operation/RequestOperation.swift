@@ -142,23 +142,18 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// them, or in their closures: until the request is sent, the failure of a call that no closure hears ends the
     /// operation.
     open override func execute() {
-        guard let source = takeRequest() else { return }
+        guard var call = takeRequest() else { return }
         // Every initializer takes a `Request`: the cast holds. `as?` would look up the type of the optional at run time.
         // swift-format-ignore: NeverForceUnwrap
-        let request = source.request as! Request
+        let request = call.request as! Request
         let (ignoresCache, keepsBody) = option { ($0.ignoresCache, $0.keepsResponseBody) }
-        let sharedAnswer = sharedAnswer(to: source)
-        send(
-            CallPlan(
-                source: source,
-                isAnnounced: sharedAnswer == nil,
-                order: ignoresCache ? .ignore : .standard,
-                cached: deliverCached,
-                sharedAnswer: sharedAnswer,
-                keepsBody: keepsBody,
-                map: { try request.item(from: $0) }
-            )
-        )
+        call.sharedResponse = sharedResponse(to: call)
+        call.isAnnounced = call.sharedResponse == nil
+        if ignoresCache { call.order = .ignore }
+        call.cached = deliverCached
+        call.keepsBody = keepsBody
+        call.map = { try request.item(from: $0) }
+        send(call)
     }
 
     /// Hands over the cache's item; what follows waits until that is done.
@@ -206,17 +201,17 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
     var mayShareAnswer: Bool { true }
 
-    /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its
+    /// - Returns: a closure that gets the response to a message of several operations; nil when this one sends its
     ///   request itself.
-    private func sharedAnswer(to source: RequestSource) -> (@Sendable () async -> CallAttempts.Answer)? {
-        guard let message = sharedMessage(for: source), let queue = scheduling?.queue else { return nil }
+    private func sharedResponse(to request: CallRequest) -> (@Sendable () async -> Call.Conclusion)? {
+        guard let message = sharedMessage(for: request), let queue = scheduling?.queue else { return nil }
         // It has a slot if it joins only by what was set since it was added.
         releaseSlot()
-        return { await queue.answer(to: message, for: self) }
+        return { await queue.response(to: message, for: self) }
     }
 
     /// Whether the operation does not send its request itself.
-    private func joins(_ source: RequestSource) -> Bool {
+    private func joins(_ source: CallRequest) -> Bool {
         let options = source.options
         let (policy, key) = repeats(options)
         // A request of a refresh would wait for those that wait for the refresh.
@@ -229,9 +224,9 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     }
 
     /// - Returns: nil when the operation sends its request itself.
-    final func sharedMessage(for source: RequestSource) -> SharedMessage? {
+    final func sharedMessage(for source: CallRequest) -> SharedMessage? {
         guard joins(source), let request = source.request as? Request,
-            let snapshot = try? WorkQueue.userCode({ try source.snapshot(for: callGroup.host) })
+            let snapshot = try? WorkQueue.userCode({ try source.read(for: callGroup.host) })
         else { return nil }
         return SharedMessage(
             key: SharingKey(

@@ -64,9 +64,9 @@ extension ItemOperation {
     final func fixSnapshot() -> RequestSnapshot? {
         guard case .request(let source) = state.withLock({ $0.source }) else { return nil }
         let host = callGroup.host
-        guard let snapshot = try? WorkQueue.userCode({ try source.snapshot(for: host) }) else { return nil }
+        guard let snapshot = try? WorkQueue.userCode({ try source.read(for: host) }) else { return nil }
         let old = state.withLock { state in
-            state.source.flatMap { _ in exchange(&state.source, with: .request(.read(snapshot))) }
+            state.source.flatMap { _ in exchange(&state.source, with: .request(CallRequest(snapshot))) }
         }
         withExtendedLifetime(old) {}
         return snapshot

@@ -24,10 +24,10 @@ extension NetworkQueue {
         }
     }
 
-    /// Waits for the answer to a message, which one job sends for all operations that wait for it.
+    /// Waits for the response to a message, which one job sends for all operations that wait for it.
     ///
-    /// Cancelling the task gives the answer up.
-    func answer(to message: SharedMessage, for operation: NetworkOperation) async -> CallAttempts.Answer {
+    /// Cancelling the task gives the response up.
+    func response(to message: SharedMessage, for operation: NetworkOperation) async -> Call.Conclusion {
         let (carrier, isFirst) = repeats.withLock { repeats in
             if let carrier = repeats.carriers[message.key], carrier.join() { return (carrier, false) }
             let carrier = RequestCarrier(message)
@@ -54,9 +54,9 @@ extension NetworkQueue {
                 // Each reads the answer by its own.
                 response.decoder = message.snapshot.options.decoder ?? message.snapshot.host.settings.decoder
             }
-            return CallAttempts.Answer(result: .success(response), pendingStore: .shared { carrier.keepAnswer() })
+            return Call.Conclusion(result: .success(response), pendingStore: .shared { carrier.keepAnswer() })
         } catch {
-            return CallAttempts.Answer(result: .failure(error))
+            return Call.Conclusion(result: .failure(error))
         }
     }
 

@@ -72,17 +72,16 @@ final class CallGroup: Sendable {
 
     /// A call begins.
     ///
-    /// - Returns: the error, when this group or one that it is part of has been cancelled; else the operation that
-    ///   makes the call, and whether it may be without its slot.
-    func enter(_ call: Call) -> (refusal: NetworkError?, caller: (any CallOwner)?, mayLackSlot: Bool) {
-        let (refusal, operation, mayLackSlot) = state.withLock { state in
+    /// - Returns: the error, when this group or one that it is part of has been cancelled; and whether the operation that
+    ///   makes the call may be without its slot.
+    func enter(_ call: Call) -> (refusal: NetworkError?, mayLackSlot: Bool) {
+        let (refusal, mayLackSlot) = state.withLock { state in
             if state.refusal == nil { state.calls[ObjectIdentifier(call)] = call }
-            return (state.refusal, state.operation, state.mayLackSlot)
+            return (state.refusal, state.mayLackSlot)
         }
-        if let refusal { return (refusal, nil, false) }
+        if refusal != nil { return (refusal, false) }
         let above = parent?.enter(call)
-        guard let operation else { return above ?? (nil, nil, false) }
-        return (above?.refusal, operation.isEvaluatingCondition ? nil : operation, mayLackSlot)
+        return (above?.refusal, mayLackSlot || above?.mayLackSlot == true)
     }
 
     /// A call is over.

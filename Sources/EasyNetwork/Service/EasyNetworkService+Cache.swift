@@ -17,7 +17,9 @@ extension EasyNetworkService {
             // A group of its own, which is cancelled with the iteration.
             let group = CallGroup(partOf: group)
             let caller = group.caller
-            group.start(RequestSource(request), cached: { continuation.yield($0) }, map: { $0 }) { result in
+            var call = CallRequest(request)
+            call.cached = { continuation.yield(CallGroup.typed($0)) }
+            group.start(call, map: { $0 }) { result in
                 caller?.callGroup.noteEnd(of: result.failure)
                 continuation.yield(with: result.mapError { $0 as any Error })
                 continuation.finish()
@@ -45,12 +47,12 @@ extension EasyNetworkService {
     }
 
     private func storedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
-        let (context, message) = try cacheContext(for: request)
-        let key = context.cache?.key(for: message)
-        switch await context.look(message, key: key) {
+        let snapshot = try RequestSnapshot(request, request.options, for: configuration)
+        guard let cache = snapshot.cache(.standard) else { throw NetworkError(.absent) }
+        switch await snapshot.look(cache, for: snapshot.message, key: cache.key(for: snapshot.message)) {
         case .answer(let response, _), .answerAndSend(let response): return response
         case .send(let miss, _): throw NetworkError(miss)
-        case .refuse(let miss): throw NetworkError(miss, context.cache?.policy.reading)
+        case .refuse(let miss): throw NetworkError(miss, cache.policy.reading)
         }
     }
 
@@ -60,9 +62,15 @@ extension EasyNetworkService {
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores no answers or finds no key, for
     ///   a 206, and when the rules of ``CachePolicy/http`` forbid to store this answer.
     public func store(_ response: NetworkResponse, for request: some BaseAPIRequest) throws(NetworkError) {
-        let (context, message) = try cacheContext(for: request)
+        let snapshot = try RequestSnapshot(request, request.options, for: configuration)
         let date = configuration.settings.clock.date
-        guard let deposit = context.deposit(message, key: context.cache?.key(for: message), nil),
+        guard let cache = snapshot.cache(.standard),
+            let deposit = snapshot.deposit(
+                snapshot.message,
+                in: cache,
+                key: cache.key(for: snapshot.message),
+                isCredentialAdded: snapshot.credentialState?.isExempt == false
+            ),
             case .store(let entry) = deposit.lookup.keeping(response, deposit, at: date)
         else {
             throw NetworkError(code: .invalidRequest, message: "the policy of the request does not store this answer")
@@ -74,14 +82,9 @@ extension EasyNetworkService {
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the request cannot be built.
     public func removeCachedResponse(for request: some BaseAPIRequest) throws(NetworkError) {
-        let (context, message) = try cacheContext(for: request)
-        if let cache = context.cache, let key = cache.key(for: message) { cache.cache.invalidate(key) }
-    }
-
-    private func cacheContext<Request: BaseAPIRequest>(
-        for request: Request
-    ) throws(NetworkError) -> (context: CallContext, message: TransportRequest) {
         let snapshot = try RequestSnapshot(request, request.options, for: configuration)
-        return (CallContext(snapshot, caller: nil), snapshot.message)
+        if let cache = snapshot.cache(.standard), let key = cache.key(for: snapshot.message) {
+            cache.cache.invalidate(key)
+        }
     }
 }

@@ -124,10 +124,10 @@ public final class EasyNetworkService: Sendable {
                 if isWanted { deliver(.cached(CallGroup.typed(item)), delivery.end) }
             }
         }
-        let plan = CallPlan(source: RequestSource(request), cached: cached) { response in
-            JSONAnswer(json: response.body.isEmpty ? nil : try response.json(), response: response)
-        }
-        group.begin(plan) { _, result, keep in
+        var call = CallRequest(request)
+        call.cached = cached
+        call.map = { JSONAnswer(json: $0.body.isEmpty ? nil : try $0.json(), response: $0) }
+        group.begin(call) { _, result, keep in
             let end = { @Sendable in
                 let error = result.failure
                 if let error, caller?.endsSilently(after: error) ?? self.group.isSilenced(error) {
@@ -320,8 +320,9 @@ public final class EasyNetworkService: Sendable {
         map: @escaping @Sendable (NetworkResponse) throws -> Item
     ) async throws(NetworkError) -> Item {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-        let order = ignoringCache ? CacheLookup.Order.ignore : .standard
-        return try await group.result(of: RequestSource(request), order: order, map: map).get()
+        var call = CallRequest(request)
+        if ignoringCache { call.order = .ignore }
+        return try await group.result(of: call, map: map).get()
     }
 
     /// Cancels all calls, and refuses later ones with ``NetworkError/Code/cancelled``.

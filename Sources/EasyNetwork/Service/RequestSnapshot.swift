@@ -77,34 +77,58 @@ final class RequestSnapshot: Sendable {
     }
 }
 
-/// The request of a call, read already or not.
-enum RequestSource: Sendable {
-    case unread(any BaseAPIRequest, RequestOptions)
-    case read(RequestSnapshot)
-
-    init(_ request: any BaseAPIRequest) {
-        self = .unread(request, request.options)
+/// The cache, as a request uses it.
+extension RequestSnapshot {
+    /// Asks the cache. Suspends only when the disk is read.
+    ///
+    /// - Parameter key: of the message.
+    func look(
+        _ cache: CacheLookup,
+        for message: TransportRequest,
+        key: String?
+    ) async -> CacheLookup.Verdict {
+        var message = message
+        addCookies(to: &message)
+        let found = await withCheckedContinuation { continuation in
+            cache.find(key, for: message) { continuation.resume(returning: $0) }
+        }
+        return cache.judge(found, for: message, at: host.settings.clock.date, accept: accepted)
     }
 
-    /// As its user made it.
-    var request: any BaseAPIRequest {
-        switch self {
-        case .unread(let request, _): request
-        case .read(let snapshot): snapshot.request
-        }
+    /// The entry to store when the response to a message has come; nil when the policy stores nothing.
+    ///
+    /// - Parameters:
+    ///   - asked: the message's fields before the host's authentication changed them; nil if it did not.
+    ///   - key: that of the attempt, before redirects.
+    ///   - candidate: the entry that the response may confirm. Default nil.
+    ///   - isCredentialAdded: whether the host's authentication adds a credential.
+    func deposit(
+        _ message: TransportRequest,
+        in cache: CacheLookup,
+        asked: HTTPHeaders? = nil,
+        key: String?,
+        _ candidate: StoredCandidate? = nil,
+        isCredentialAdded: Bool
+    ) -> CacheDeposit? {
+        guard !cache.policy.storage.isEmpty else { return nil }
+        return CacheDeposit(
+            lookup: cache,
+            key: key,
+            message: message,
+            candidate: candidate,
+            asked: asked ?? message.headers,
+            isCredentialAdded: isCredentialAdded,
+            requestedAt: host.settings.clock.date,
+            generation: cache.cache.generation
+        )
     }
 
-    var options: RequestOptions {
-        switch self {
-        case .unread(_, let options): options
-        case .read(let snapshot): snapshot.options
-        }
-    }
+    /// The authentication state that a call begins with; nil without authentication.
+    var credentialState: RequestAuthentication.CredentialState? { host.credentialState(for: options, message) }
 
-    func snapshot(for host: HostConfiguration) throws(NetworkError) -> RequestSnapshot {
-        switch self {
-        case .unread(let request, let options): try RequestSnapshot(request, options, for: host)
-        case .read(let snapshot): snapshot
-        }
+    /// Adds the cookies of the host, unless the message has its own.
+    func addCookies(to message: inout TransportRequest) {
+        guard let cookies = host.cookies(for: options, message) else { return }
+        message.headers["Cookie"] = cookies
     }
 }

@@ -152,15 +152,15 @@ struct JoinedRequestTests {
     func custom() throws {
         let service = authenticated()
         let plain = RequestOperation(Repeated(), service: service)
-        let message = try #require(plain.sharedMessage(for: RequestSource(Repeated())))
+        let message = try #require(plain.sharedMessage(for: CallRequest(Repeated())))
         var custom = URLRequest(url: server.baseURL.appendingPathComponent("a"))
         custom.allHTTPHeaderFields = Dictionary(
             service.configuration.headers(for: server.baseURL, RequestOptions()).map { ($0.name, $0.value) },
             uniquingKeysWith: { $1 }
         )
-        let own = try #require(plain.sharedMessage(for: RequestSource(Repeated(customURLRequest: custom))))
+        let own = try #require(plain.sharedMessage(for: CallRequest(Repeated(customURLRequest: custom))))
         expect(own.key != message.key)
-        let same = try #require(plain.sharedMessage(for: RequestSource(Repeated())))
+        let same = try #require(plain.sharedMessage(for: CallRequest(Repeated())))
         expect(same.key, equals: message.key)
     }
 
@@ -226,11 +226,11 @@ struct JoinedRequestTests {
             request.headers["Authorization"] == "Bearer old" ? .status(401) : .text("ok")
         }
         let operation = RequestOperation(Repeated(), service: EasyNetworkService(host))
-        let key = try #require(operation.sharedMessage(for: RequestSource(Repeated()))).key
+        let key = try #require(operation.sharedMessage(for: CallRequest(Repeated()))).key
         jar.store(["Set-Cookie": "user=ada"], from: try #require(URL(string: "https://other.example")))
         _ = try await EasyNetworkService(host).send(Get(api: "refused"))
         expect(session.credential, equals: "new")
-        expect(operation.sharedMessage(for: RequestSource(Repeated()))?.key, equals: key)
+        expect(operation.sharedMessage(for: CallRequest(Repeated()))?.key, equals: key)
     }
 
     @Test("BEY-18, BEY-9: requests with interceptors or redirect rules of their own share only by a key")
@@ -265,7 +265,7 @@ struct JoinedRequestTests {
     func redirectRules() throws {
         let operation = RequestOperation(Personal(user: nil), service: service)
         let keys = try [nil, RedirectPolicy(), .never, RedirectPolicy(allowsDowngrade: true)].map { redirects in
-            try #require(operation.sharedMessage(for: RequestSource(Personal(user: nil, redirects: redirects)))).key
+            try #require(operation.sharedMessage(for: CallRequest(Personal(user: nil, redirects: redirects)))).key
         }
         expect(keys[0] == keys[1] && Set(keys).count == 3)
     }

@@ -407,7 +407,7 @@ struct CallSafetyTests {
             box.withLock { $0 }?.cancel()
             gone.withLock { $0 += 1 }
         }
-        service.group.start(RequestSource(Call(method: .put, interceptors: [interceptor])), map: { $0 }) { result in
+        service.group.start(CallRequest(Call(method: .put, interceptors: [interceptor])), map: { $0 }) { result in
             if case .failure(let error) = result { ends.withLock { $0.append(error.code) } }
         }
         await clock.waitForTimers(1)

@@ -116,11 +116,9 @@ struct CallTests {
     func usedInPart() async {
         let transport = ScriptedTransport { _, _ in [.head(TransportHead(statusCode: 200))] }
         let over = Gate()
-        EasyNetworkService(transport.host())
-            .group.start(RequestSource(Call()), consumer: { message in (message, { _, _, _ in .used }) }, map: { $0 }) {
-                _ in
-                over.open()
-            }
+        var request = CallRequest(Call())
+        request.consumer = { message in (message, { _, _, _ in .used }) }
+        EasyNetworkService(transport.host()).group.start(request, map: { $0 }) { _ in over.open() }
         await over.opened()
         await expect(eventually { transport.cancelCount.withLock { $0 } == 1 })
     }

@@ -226,21 +226,21 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     // MARK: - The work
 
     public override func execute() {
-        guard let source = takeRequest() else { return }
+        guard let request = takeRequest() else { return }
         download.withLock { download in
             guard !hasOutcome else { return }
             download.filesAreDone = OneShot()
-            download.task = WorkQueue.task { await self.run(source) }
+            download.task = WorkQueue.task { await self.run(request) }
         }
     }
 
-    private func run(_ source: RequestSource) async {
+    private func run(_ request: CallRequest) async {
         var part: String?
         var writer: DownloadWriter?
         do throws(NetworkError) {
             try await waitWhilePaused()
             try checkDigest()
-            let snapshot = try source.snapshot(for: callGroup.host)
+            let snapshot = try request.read(for: callGroup.host)
             let resource = snapshot.message.url.downloadDigest
             let location = try DownloadLocation(destination, resource: resource)
             if replacesExistingFile == false, let path = location.name.map(location.path), access(path, F_OK) == 0 {
@@ -317,7 +317,9 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
                     try await writer.fetchMissing { consumer in
-                        await self.callGroup.result(of: .read(snapshot), consumer: consumer) { response in
+                        var request = CallRequest(snapshot)
+                        request.consumer = consumer
+                        return await self.callGroup.result(of: request) { response in
                             let old = self.state.withLock { exchange(&$0.response, with: response) }
                             withExtendedLifetime(old) {}
                         }

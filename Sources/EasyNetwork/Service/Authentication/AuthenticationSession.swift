@@ -49,10 +49,6 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     /// A credential, its version and that of its user.
     private typealias Versioned = (credential: Credential?, version: Int, userVersion: Int)
 
-    /// A refresh under way. All requests that need it wait for its one outcome, which is the version of the user whose
-    /// credential it refreshed. It holds no credential: the user may sign out before the last request has read it.
-    private typealias Refresh = SharedResult<Result<Int, NetworkError>>
-
     private let authenticator: Method
     private let refreshLimit: Int
     private let refreshWindow: TimeInterval
@@ -153,18 +149,17 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     override func authorize(
         _ message: TransportRequest,
         _ credentialState: CredentialState,
-        over service: @autoclosure () -> EasyNetworkService,
-        _ waiting: Waiting
-    ) async throws(NetworkError) -> Authorized {
-        guard !credentialState.isExempt else { return (message, credentialState) }
+        after refresh: Refresh?,
+        over service: @autoclosure () -> EasyNetworkService
+    ) throws(NetworkError) -> Authorization {
+        guard !credentialState.isExempt else { return .ready((message, credentialState)) }
+        if let refresh { return .ready(try apply(try renewed(by: refresh), to: message, credentialState)) }
         while true {
             let current = current
             let isExpired = current.credential.map { authenticator.isExpired($0, at: clock.date) } ?? false
-            if let fresh = try await refreshed(isExpired ? current.version : nil, over: service(), waiting) {
-                return try apply(fresh, to: message, credentialState)
-            }
+            if let refresh = try self.refresh(isExpired ? current.version : nil, service()) { return .wait(refresh) }
             // Otherwise the expired credential has been replaced by one whose expiry was not checked.
-            if !isExpired { return try apply(current, to: message, credentialState) }
+            if !isExpired { return .ready(try apply(current, to: message, credentialState)) }
         }
     }
 
@@ -172,25 +167,31 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ credentialState: CredentialState,
-        over service: @autoclosure () -> EasyNetworkService,
-        _ waiting: Waiting
-    ) async throws(NetworkError) -> Authorized? {
-        guard !credentialState.isExempt, response.statusCode == 401 || authenticator.isRefused(response) else {
-            return nil
-        }
+        after refresh: Refresh?,
+        over service: @autoclosure () -> EasyNetworkService
+    ) throws(NetworkError) -> Authorization? {
+        guard !credentialState.isExempt,
+            refresh != nil || response.statusCode == 401 || authenticator.isRefused(response)
+        else { return nil }
         guard !credentialState.isReplay else {
             throw response.error(.unauthorized, message: "the server refused the new credential too")
         }
         let fresh: Versioned
         do throws(NetworkError) {
-            // The refusal of an older credential does not concern the current one.
-            fresh = try await refreshed(credentialState.version, over: service(), waiting) ?? current
+            if let refresh {
+                fresh = try renewed(by: refresh)
+            } else if let refresh = try self.refresh(credentialState.version, service()) {
+                return .wait(refresh)
+            } else {
+                // The refusal of an older credential does not concern the current one.
+                fresh = current
+            }
         } catch {
             throw response.error(error.code, message: error.message, underlying: error.underlying)
         }
         var replay = credentialState
         replay.isReplay = true
-        return try apply(fresh, to: message, replay)
+        return .ready(try apply(fresh, to: message, replay))
     }
 
     private var current: Versioned { state.withLock { $0.current } }
@@ -214,18 +215,9 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     // MARK: - The refresh
 
-    /// Waits for the refresh under way, or for another one if the current credential has this version.
-    ///
-    /// - Returns: nil when there is no refresh.
-    private func refreshed(
-        _ version: Int?,
-        over service: @autoclosure () -> EasyNetworkService,
-        _ waiting: Waiting
-    ) async throws(NetworkError) -> Versioned? {
-        guard let refresh = try refresh(version, service()) else { return nil }
-        var outcome: Result<Int, NetworkError>?
-        await waiting { outcome = await refresh.wait() }
-        guard let outcome else { throw NetworkError(code: .cancelled) }
+    /// The credential after a refresh that the call has waited for.
+    private func renewed(by refresh: Refresh) throws(NetworkError) -> Versioned {
+        guard let outcome = refresh.value else { throw NetworkError(code: .cancelled) }
         let userVersion = try outcome.get()
         let current = current
         // The user may have signed out since the refresh ended, for instance while its credential was being saved.
@@ -233,6 +225,8 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         return current
     }
 
+    /// - Returns: the refresh under way, or another one if the current credential has this version; nil when there is
+    ///   none.
     private func refresh(
         _ version: Int?,
         _ service: @autoclosure () -> EasyNetworkService

@@ -69,17 +69,17 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
     override func authorize(
         _ message: TransportRequest,
         _ credentialState: CredentialState,
-        over service: @autoclosure () -> EasyNetworkService,
-        _ waiting: Waiting
-    ) async throws(NetworkError) -> Authorized {
-        guard isWanted(message, credentialState) else { return (message, credentialState) }
+        after refresh: Refresh?,
+        over service: @autoclosure () -> EasyNetworkService
+    ) throws(NetworkError) -> Authorization {
+        guard isWanted(message, credentialState) else { return .ready((message, credentialState)) }
         return state.withLock { state in
             var message = message
             var credentialState = credentialState
             credentialState.version = state.version
-            if case .basic = state.scheme, !isBasicSafe(for: message) { return (message, credentialState) }
+            if case .basic = state.scheme, !isBasicSafe(for: message) { return .ready((message, credentialState)) }
             message.headers["Authorization"] = state.scheme?.authorization(for: message)
-            return (message, credentialState)
+            return .ready((message, credentialState))
         }
     }
 
@@ -87,9 +87,9 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ credentialState: CredentialState,
-        over service: @autoclosure () -> EasyNetworkService,
-        _ waiting: Waiting
-    ) async throws(NetworkError) -> Authorized? {
+        after refresh: Refresh?,
+        over service: @autoclosure () -> EasyNetworkService
+    ) throws(NetworkError) -> Authorization? {
         guard isWanted(message, credentialState) else { return nil }
         guard response.statusCode == 401 else {
             takeNextNonce(response, credentialState)
@@ -113,7 +113,7 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
             state = (scheme, state.version + 1)
             return state.version
         }
-        return (message, CredentialState(version: version, isReplay: true))
+        return .ready((message, CredentialState(version: version, isReplay: true)))
     }
 
     private func isWanted(_ message: TransportRequest, _ credentialState: CredentialState) -> Bool {

@@ -27,8 +27,16 @@ public class RequestAuthentication: @unchecked Sendable {
     /// A message with its credential.
     typealias Authorized = (message: TransportRequest, credentialState: CredentialState)
 
-    /// Gives the slot of a call back, runs the closure, and takes the slot again.
-    typealias Waiting = (_ wait: () async -> Void) async -> Void
+    /// A refresh under way. All requests that need it wait for its one outcome, which is the version of the user whose
+    /// credential it refreshed. It holds no credential: the user may sign out before the last request has read it.
+    typealias Refresh = SharedResult<Result<Int, NetworkError>>
+
+    /// What becomes of a message that needs a credential.
+    enum Authorization {
+        case ready(Authorized)
+        /// Ask again with this refresh when it has ended.
+        case wait(Refresh)
+    }
 
     /// The sessions whose refresh the current task is part of.
     @TaskLocal static var refreshing: [ObjectIdentifier] = []
@@ -59,28 +67,28 @@ public class RequestAuthentication: @unchecked Sendable {
     /// - Parameters:
     ///   - message: without credential.
     ///   - credentialState: the last state of the call.
+    ///   - refresh: the refresh that the call has waited for; nil the first time.
     ///   - service: for the messages of a refresh, which outlives the call.
-    ///   - waiting: waits for a refresh.
-    /// - Throws: the reason why there is no credential; ``NetworkError/Code/cancelled`` when the task is cancelled.
+    /// - Throws: the reason why there is no credential.
     func authorize(
         _ message: TransportRequest,
         _ credentialState: CredentialState,
-        over service: @autoclosure () -> EasyNetworkService,
-        _ waiting: Waiting
-    ) async throws(NetworkError) -> Authorized {
-        (message, credentialState)
+        after refresh: Refresh?,
+        over service: @autoclosure () -> EasyNetworkService
+    ) throws(NetworkError) -> Authorization {
+        .ready((message, credentialState))
     }
 
-    /// Reviews each answer. The parameters are those of ``authorize(_:_:over:_:)``.
+    /// Reviews each response. The parameters are those of ``authorize(_:_:after:over:)``.
     ///
-    /// - Returns: the message with another credential, if the answer refuses the one it was sent with.
+    /// - Returns: the message with another credential, if the response refuses the one it was sent with.
     func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ credentialState: CredentialState,
-        over service: @autoclosure () -> EasyNetworkService,
-        _ waiting: Waiting
-    ) async throws(NetworkError) -> Authorized? {
+        after refresh: Refresh?,
+        over service: @autoclosure () -> EasyNetworkService
+    ) throws(NetworkError) -> Authorization? {
         nil
     }
 }

@@ -17,10 +17,10 @@ extension EasyNetworkService {
     ///
     /// - Throws: what ``send(_:ignoringCache:)`` throws.
     public func stream(_ request: some BaseAPIRequest) async throws(NetworkError) -> StreamedResponse {
-        try await stream(RequestSource(request))
+        try await stream(CallRequest(request))
     }
 
-    func stream(_ source: RequestSource) async throws(NetworkError) -> StreamedResponse {
+    func stream(_ request: CallRequest) async throws(NetworkError) -> StreamedResponse {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
         // Cancelling it cancels the call for this request only.
         let group = CallGroup(partOf: group)
@@ -28,7 +28,8 @@ extension EasyNetworkService {
         // Holds at most one response, see `hasBegun`.
         let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
         let hasBegun = Locked(false)
-        let consumer: BodyConsumer = { message in
+        var request = request
+        request.consumer = { message in
             let url = message.url
             let read: BodyReading = { head, isAccepted, body in
                 guard isAccepted else { return .collect }
@@ -46,9 +47,9 @@ extension EasyNetworkService {
             }
             return (message, read)
         }
-        let call = WorkQueue.task {
+        let call = WorkQueue.task { [request] in
             defer { began.finish() }
-            return await group.result(of: source, consumer: consumer) { $0 }
+            return await group.result(of: request) { $0 }
         }
         let answer = await withTaskCancellationHandler {
             await answers.first { _ in true }

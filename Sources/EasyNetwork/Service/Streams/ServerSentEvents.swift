@@ -58,10 +58,15 @@ extension EasyNetworkService {
 
     /// Waits by the host's clock. Cancelling the task or this service ends it.
     ///
-    /// - Parameter delay: in seconds.
-    fileprivate func wait(_ delay: TimeInterval) async throws(NetworkError) {
+    /// - Parameters:
+    ///   - delay: in seconds.
+    ///   - request: the one that is sent afterwards.
+    fileprivate func wait(_ delay: TimeInterval, before request: any BaseAPIRequest) async throws(NetworkError) {
         let woken = OneShot()
-        let call = Call { _, _ in woken.end() }
+        // A call that is never sent, so that it is cancelled with the service.
+        var pause = CallRequest(request)
+        (pause.isTold, pause.isAnnounced) = (false, false)
+        let call = Call(pause, in: group) { _, _, _ in woken.end() }
         if let refusal = group.enter(call).refusal {
             group.leave(call)
             throw refusal
@@ -107,7 +112,7 @@ private struct ServerSentEvents {
                 chunks = nil
                 guard mayBeSentAgain else { throw error }
             }
-            try await service.wait(reconnection.delay(retry: parser.retry))
+            try await service.wait(reconnection.delay(retry: parser.retry), before: request)
         }
     }
 
@@ -130,7 +135,7 @@ private struct ServerSentEvents {
         do throws(NetworkError) {
             let snapshot = try RequestSnapshot(request, request.options, for: service.configuration, change: addFields)
             self.snapshot = snapshot
-            answer = try await service.stream(.read(snapshot))
+            answer = try await service.stream(CallRequest(snapshot))
         } catch {
             if error.statusCode == 204 { return false }
             throw error

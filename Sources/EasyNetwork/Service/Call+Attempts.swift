@@ -1,0 +1,623 @@
+import Foundation
+
+extension Call {
+    /// The attempts of a call, from its request to its response: a loop over steps, in the call's task.
+    ///
+    ///     attempt (adapt, cache) → send (credential, wire) → follow (redirect, validation) → judge (interceptors) → done
+    ///         ↑ │                    ↑                           │                              ↑ │
+    ///         │ └────────────────────│─── the cache's response ──│──────────────────────────────┘ │
+    ///         │                      └─── the next message ──────┴─────── another credential ─────┤
+    ///         └──────────────────────────────── retry, after a delay ─────────────────────────────┘
+    ///
+    /// Each step that has to wait, for a delay, the network, a circuit or a credential, goes through `wait`, which gives
+    /// the slot back. The decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``,
+    /// ``ResponseValidation``.
+    struct Attempts {
+        typealias CredentialState = RequestAuthentication.CredentialState
+        typealias Outcome = Result<NetworkResponse, NetworkError>
+
+        /// Where the call stands; each case has what is valid then.
+        private enum Step {
+            /// The request is prepared once more. The failure is the one that is retried; nil for none.
+            case attempt(Cause, after: NetworkError?)
+            case send(Outgoing)
+            /// The network has responded, or failed.
+            case follow(Exchange)
+            /// The attempt has its outcome: from an exchange, or without one from the cache.
+            case judge(Outcome, Exchange?)
+            /// A refused credential is replaced, or a failure retried, if that is possible. The refresh is the one that
+            /// the step has waited for.
+            case recover(Outcome, Exchange?, after: RequestAuthentication.Refresh?)
+            indirect case wait(Wait, then: Step)
+            case done(Outcome)
+        }
+
+        /// What a call waits for without its slot.
+        private enum Wait {
+            case delay(TimeInterval, after: NetworkError?)
+            case network(NetworkReachability)
+            case circuit(Circuit)
+            case credential(RequestAuthentication.Refresh)
+        }
+
+        /// Why a message is sent, and the delay before it in seconds.
+        struct Cause {
+            var reason: NetworkAttempt.Reason
+            var delay: TimeInterval = 0
+        }
+
+        /// A message that goes out.
+        struct Outgoing {
+            /// Without its credential.
+            var message: TransportRequest
+            var cause: Cause
+            /// The redirects of this attempt so far.
+            var redirectCount = 0
+            /// The message with a new credential, when the last one was refused.
+            var replay: RequestAuthentication.Authorized?
+            /// The refresh of the credential that it has waited for.
+            var refresh: RequestAuthentication.Refresh?
+
+            /// The message whose credential is added once more.
+            var withoutCredential: Outgoing {
+                var other = self
+                (other.replay, other.refresh) = (nil, nil)
+                return other
+            }
+        }
+
+        /// A message that went out, and what came back.
+        struct Exchange {
+            /// Without its credential.
+            var message: TransportRequest
+            var redirectCount: Int
+            /// By the host's clock.
+            let begun: TimeInterval
+            var outcome: Outcome
+            var arrival: Arrival
+            /// What the messages before it allow.
+            let safetyBefore: RetrySafety
+            /// Whether the response is the last one of its attempt, and no redirect.
+            var isFinal = false
+
+            /// The response that is judged.
+            var response: NetworkResponse? { isFinal ? try? outcome.get() : nil }
+        }
+
+        /// How the response to a message arrived.
+        struct Arrival {
+            /// Whether the body has gone to its user, so that the response has none.
+            var isBodyUsed = false
+            /// Whether the response does not fit the bytes stored before, and the message is to be sent again.
+            var startsOver = false
+            /// Whether bytes were gained that need not be sent again.
+            var hasProgressed = false
+            /// Whether another response may replace this one.
+            var mayBeginAgain = true
+            /// Why the body of a response that its head decides is not complete; nil if it is.
+            var cut: NetworkError?
+        }
+
+        /// The verdict of the cache on the request.
+        struct CacheProgress {
+            /// The cache is asked once.
+            var isAsked = false
+            var key: String?
+            var miss: CacheMiss?
+            /// The stored response that the server may confirm, or that may be used instead of an error.
+            var candidate: StoredCandidate?
+            var pendingStore: PendingStore?
+            var acceptedResponse: NetworkResponse?
+        }
+
+        /// Whether a retry may send a message again, after one that a server may have processed.
+        enum RetrySafety {
+            case safe
+            /// With the same `Idempotency-Key` only.
+            case withKey(String)
+            /// A message without a key may have been processed. The key is that of the last message, if it had one.
+            case unsafe(key: String?)
+
+            var key: String? {
+                switch self {
+                case .safe: nil
+                case .withKey(let key): key
+                case .unsafe(let key): key
+                }
+            }
+
+            var mayHaveActed: Bool {
+                if case .unsafe = self { true } else { false }
+            }
+        }
+
+        /// How often the request was sent again.
+        private struct Counts {
+            var retriesSinceProgress = 0
+            var retries = 0
+            var byInterceptor = 0
+            var startOvers = 0
+        }
+
+        static let keyField = "Idempotency-Key"
+
+        /// How many times interceptors may send a request again.
+        static let againLimit = 20
+
+        let call: Call
+        let snapshot: RequestSnapshot
+        /// Nil when the request does not use the cache.
+        let lookup: CacheLookup?
+        /// Called with a response of the cache that is followed by the network's.
+        private let show: (@Sendable (NetworkResponse) -> Void)?
+        /// The authentication state of the first message; nil without authentication.
+        let firstCredential: CredentialState?
+        var credential: CredentialState?
+        var cache = CacheProgress()
+        var safety = RetrySafety.safe
+        var hasSent = false
+        private var counts = Counts()
+
+        init(
+            _ call: Call,
+            _ snapshot: RequestSnapshot,
+            _ order: CacheLookup.Order,
+            _ show: (@Sendable (NetworkResponse) -> Void)?
+        ) {
+            (self.call, self.snapshot, self.show) = (call, snapshot, show)
+            // The cache stores bodies, and this response has none.
+            lookup = call.request.consumer == nil ? snapshot.cache(order) : nil
+            firstCredential = snapshot.credentialState
+            credential = firstCredential
+        }
+
+        var host: HostConfiguration { snapshot.host }
+        var clock: any NetworkClock { host.settings.clock }
+
+        /// Sends the request until there is a response, or an error that is not retried.
+        mutating func run() async -> Conclusion {
+            if let replaced = snapshot.replacedContentType, call.isHeard, host.isFirstTold(of: snapshot.request) {
+                call.tell(.contentTypeReplaced(replaced.given, by: replaced.sent))
+            }
+            var step = Step.attempt(Cause(reason: .first), after: nil)
+            while true {
+                do throws(NetworkError) {
+                    switch consume step {
+                    case .attempt(let cause, let failure): step = try await attempt(cause, after: failure)
+                    case .send(let outgoing): step = try await send(outgoing)
+                    case .follow(let exchange): step = try await follow(exchange)
+                    case .judge(let outcome, let exchange): step = try await judge(outcome, exchange)
+                    case .recover(let outcome, let exchange, let refresh):
+                        step = try recover(outcome, exchange, after: refresh)
+                    case .wait(let wait, let next):
+                        await self.wait(wait)
+                        try checkCancellation()
+                        step = next
+                    case .done(let result):
+                        return Conclusion(
+                            result: result,
+                            pendingStore: cache.pendingStore,
+                            acceptedResponse: cache.acceptedResponse
+                        )
+                    }
+                } catch {
+                    step = .done(.failure(adopted(error)))
+                }
+            }
+        }
+
+        private func checkCancellation() throws(NetworkError) {
+            // An end from outside has cancelled the task when it returns.
+            if Task.isCancelled { throw NetworkError(code: .cancelled) }
+        }
+
+        // MARK: - Attempt
+
+        private mutating func attempt(_ cause: Cause, after failure: NetworkError?) async throws(NetworkError) -> Step {
+            let message = try await adapted(after: failure)
+            guard let lookup else { return .send(Outgoing(message: message, cause: cause)) }
+            cache.key = lookup.key(for: message)
+            if lookup.isRead, !cache.isAsked {
+                cache.isAsked = true
+                if let outcome = await look(message, lookup) { return .judge(outcome, nil) }
+                try checkCancellation()
+            } else if let candidate = cache.candidate, !candidate.isFor(message) {
+                cache.candidate = nil
+            }
+            return .send(Outgoing(message: cache.candidate?.conditioned(message) ?? message, cause: cause))
+        }
+
+        /// The message as interceptors make it.
+        ///
+        /// - Throws: the veto of an interceptor.
+        private func adapted(after failure: NetworkError?) async throws(NetworkError) -> TransportRequest {
+            var message = snapshot.message
+            // Not `!= nil`, which needs the metadata of a function type with a typed error: macOS 15, iOS 18.
+            if snapshot.interceptors.isEmpty, case .none = snapshot.options.beginBody { return message }
+            if let key = safety.key, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = key }
+            let context = AttemptContext(request: snapshot.request, history: call.history)
+            do {
+                for interceptor in snapshot.interceptors {
+                    message = try await interceptor.adapt(message, context: context)
+                }
+                if let begin = snapshot.options.beginBody { message.body = try begin(message.body) }
+            } catch {
+                throw .thrown(error, otherwise: .refused)
+            }
+            try checkCancellation()
+            try RequestBuilder.check(message)
+            if let failure, let key = safety.key, message.headers[Self.keyField] != key { throw failure }
+            if hasLeftOrigin(message) {
+                message.headers = message.headers.withoutCredentials(of: snapshot.message.headers)
+            }
+            return message
+        }
+
+        /// Whether a message goes to another origin than its request, since a redirect or an interceptor has changed the
+        /// address.
+        func hasLeftOrigin(_ message: TransportRequest) -> Bool {
+            message.url.origin != snapshot.message.url.origin
+        }
+
+        /// - Returns: nil when the message is to be sent.
+        private mutating func look(_ message: TransportRequest, _ lookup: CacheLookup) async -> Outcome? {
+            switch await snapshot.look(lookup, for: message, key: cache.key) {
+            case .answer(let response, let isRefreshed):
+                if let key = cache.key { cache.pendingStore = .answered(lookup, key: key, isRefreshed: isRefreshed) }
+                call.tell(.servedFromCache(response))
+                return .success(response)
+            case .answerAndSend(let response):
+                call.tell(.servedFromCache(response))
+                await show(response)
+                return nil
+            case .send(let miss, let candidate):
+                cache.miss = miss
+                cache.candidate = candidate
+                call.tell(.missedCache(miss))
+                return nil
+            case .refuse(let miss):
+                call.tell(.missedCache(miss))
+                return .failure(NetworkError(miss, lookup.policy.reading))
+            }
+        }
+
+        /// Hands over a response of the cache that is followed by the network's, after the interceptors.
+        private func show(_ response: NetworkResponse) async {
+            guard let show else { return }
+            var shown = response
+            if !snapshot.interceptors.isEmpty {
+                switch await decision(on: .success(response)) {
+                case .proceed: break
+                case .succeed(let other): shown = other
+                case .fail, .stop, .sendAgain: return
+                }
+            }
+            if !call.isOver { show(shown) }
+        }
+
+        // MARK: - Send
+
+        private mutating func send(_ outgoing: Outgoing) async throws(NetworkError) -> Step {
+            var message = outgoing.message
+            if let replay = outgoing.replay {
+                (message, credential) = (replay.message, replay.credentialState)
+                try RequestBuilder.check(message)
+            } else {
+                if let network = missingNetwork { return .wait(.network(network), then: .send(outgoing)) }
+                switch try authorized(outgoing) {
+                case .ready(let authorized): (message, credential) = (authorized.message, authorized.credentialState)
+                case .wait(let refresh):
+                    var next = outgoing
+                    next.refresh = refresh
+                    return .wait(.credential(refresh), then: .send(next))
+                case nil: break
+                }
+            }
+            try checkCancellation()
+            var pass: CircuitPass?
+            if let breaker = circuitBreaker {
+                let circuit = host.circuit(to: message.url)
+                do throws(NetworkError) {
+                    pass = try circuit.pass(breaker)
+                } catch {
+                    guard breaker.waits else { return .judge(.failure(error), nil) }
+                    // The network and the credential may go meanwhile, also the new one of a replay.
+                    return .wait(.circuit(circuit), then: .send(outgoing.withoutCredential))
+                }
+            }
+            guard let exchange = await exchange(outgoing, as: message, pass) else {
+                return .send(outgoing.withoutCredential)
+            }
+            try checkCancellation()
+            return .follow(exchange)
+        }
+
+        /// The message with its credential; nil without one. Another origin than that of the request gets none.
+        private mutating func authorized(
+            _ outgoing: Outgoing
+        ) throws(NetworkError) -> RequestAuthentication.Authorization? {
+            guard let authentication = host.settings.authentication, var state = credential, let firstCredential else {
+                return nil
+            }
+            state.isExempt = firstCredential.isExempt || hasLeftOrigin(outgoing.message)
+            credential = state
+            guard !state.isExempt else { return nil }
+            let authorization = try authentication.authorize(
+                outgoing.message,
+                state,
+                after: outgoing.refresh,
+                over: call.refreshService
+            )
+            if case .ready(let authorized) = authorization {
+                try checkCancellation()
+                try RequestBuilder.check(authorized.message)
+            }
+            return authorization
+        }
+
+        /// The host's network while it is unreachable.
+        var missingNetwork: NetworkReachability? {
+            let network = host.settings.reachability
+            return network?.isMissing(for: snapshot.message.url.hostAndPort) == true ? network : nil
+        }
+
+        /// Nil when it has no effect.
+        private var circuitBreaker: CircuitBreaker? {
+            let breaker = snapshot.options.circuitBreaker ?? host.settings.circuitBreaker
+            return breaker?.threshold == .never ? nil : breaker
+        }
+
+        // MARK: - Follow
+
+        /// Decides which message follows: a redirect, the same one without its conditions or its range, or none.
+        private mutating func follow(_ exchange: Exchange) async throws(NetworkError) -> Step {
+            var exchange = exchange
+            guard case .success(let response) = exchange.outcome else { return .judge(exchange.outcome, exchange) }
+            var next = Outgoing(
+                message: exchange.message,
+                cause: Cause(reason: .startOver),
+                redirectCount: exchange.redirectCount
+            )
+            if exchange.arrival.startsOver {
+                counts.startOvers += 1
+                guard counts.startOvers <= Self.againLimit else {
+                    let message = "the ranges that it sends did not fit \(Self.againLimit) times"
+                    throw response.error(.badServerResponse, message: message)
+                }
+                return .send(next)
+            }
+            if response.statusCode == 304, let candidate = cache.candidate.take() {
+                // The response confirms another entry than the cache has.
+                next.message = candidate.unconditioned(exchange.message)
+                next.cause = Cause(reason: .unconditional)
+                return .send(next)
+            }
+            do throws(NetworkError) {
+                if let target = try await redirect(exchange, response) {
+                    next.message = target
+                    next.cause = Cause(reason: .redirect)
+                    next.redirectCount += 1
+                    return .send(next)
+                }
+            } catch {
+                return .judge(.failure(error), exchange)
+            }
+            exchange.isFinal = true
+            // The body's user has checked that the response is accepted.
+            if !exchange.arrival.isBodyUsed,
+                let error = snapshot.validation.error(for: response, cut: exchange.arrival.cut)
+            {
+                return .judge(.failure(error), exchange)
+            }
+            if lookup != nil { cache.acceptedResponse = response }
+            return .judge(exchange.outcome, exchange)
+        }
+
+        /// - Returns: the message that the response redirects to; nil when it is no redirect that is followed.
+        private mutating func redirect(
+            _ exchange: Exchange,
+            _ response: NetworkResponse
+        ) async throws(NetworkError) -> TransportRequest? {
+            let rules = RedirectRules(policy: snapshot.redirects)
+            guard var message = try rules.redirect(of: exchange.message, by: response, count: exchange.redirectCount)
+            else { return nil }
+            if let decide = snapshot.redirects.decide {
+                guard let decided = await decide(message, response) else { return nil }
+                try RequestBuilder.check(decided)
+                message = rules.checked(decided, insteadOf: message, after: exchange.message)
+            }
+            // The stored response belongs to another address.
+            message = cache.candidate.take()?.unconditioned(message) ?? message
+            // A redirect is a part of its attempt, and so of its time.
+            if let total = message.deadlines.total {
+                // A body that was not read to its end leaves no metrics.
+                let used = response.history.last?.metrics?.total ?? clock.now - exchange.begun
+                message.deadlines.total = max(total - used, .leastNonzeroMagnitude)
+            }
+            return message
+        }
+
+        // MARK: - Judge
+
+        private mutating func judge(_ given: Outcome, _ exchange: Exchange?) async throws(NetworkError) -> Step {
+            var outcome = given
+            if case .failure(let error) = outcome { outcome = .failure(adopted(error)) }
+            try checkCancellation()
+            guard !snapshot.interceptors.isEmpty else { return try recover(outcome, exchange, after: nil) }
+            switch await decision(on: outcome) {
+            case .proceed: break
+            case .succeed(var response):
+                response.history = call.history
+                return .done(.success(response))
+            case .fail(let error): outcome = .failure(adopted(error))
+            case .stop:
+                var error = NetworkError(code: .cancelled, message: "an interceptor stopped it")
+                error.isSilent = true
+                throw error
+            case .sendAgain(let delay): return try sendAgain(after: max(0, delay), exchange)
+            }
+            return try recover(outcome, exchange, after: nil)
+        }
+
+        /// What the interceptors make of an outcome.
+        private func decision(on outcome: Outcome) async -> ResponseDecision {
+            let context = AttemptContext(request: snapshot.request, history: call.history)
+            var outcome = outcome
+            var decision = ResponseDecision.proceed
+            for interceptor in snapshot.interceptors.reversed() {
+                switch await interceptor.didReceive(outcome, context: context) {
+                case .proceed: continue
+                case .succeed(var response):
+                    // A response that the interceptor has made is read as the host's are.
+                    if response.requestMethod == nil { response = snapshot.prepared(response, snapshot.message.method) }
+                    outcome = .success(response)
+                    decision = .succeed(response)
+                case .fail(let error):
+                    outcome = .failure(error)
+                    decision = .fail(error)
+                case .stop: return .stop
+                case .sendAgain(let delay): return .sendAgain(after: delay)
+                }
+            }
+            return decision
+        }
+
+        private mutating func sendAgain(after delay: TimeInterval, _ exchange: Exchange?) throws(NetworkError) -> Step {
+            func failure(_ message: String) -> NetworkError {
+                exchange?.response?.error(.cannotSendAgain, message: message)
+                    ?? NetworkError(code: .cannotSendAgain, message: message)
+            }
+            counts.byInterceptor += 1
+            guard counts.byInterceptor <= Self.againLimit else {
+                throw failure("interceptors had it sent again \(Self.againLimit) times")
+            }
+            guard exchange?.arrival.mayBeginAgain != false else {
+                throw failure("an interceptor wants it sent again, and its response has been handed over")
+            }
+            guard snapshot.message.body.isReplayable else {
+                throw failure("an interceptor wants it sent again, and its body can be read only once")
+            }
+            let next = Step.attempt(Cause(reason: .again, delay: delay), after: nil)
+            return delay > 0 ? .wait(.delay(delay, after: nil), then: next) : next
+        }
+
+        // MARK: - Recover
+
+        private mutating func recover(
+            _ given: Outcome,
+            _ exchange: Exchange?,
+            after refresh: RequestAuthentication.Refresh?
+        ) throws(NetworkError) -> Step {
+            var outcome = given
+            do throws(NetworkError) {
+                switch try reviewed(exchange, after: refresh) {
+                case .ready(let replay):
+                    guard let exchange else { break }
+                    // A refused message has changed nothing on the server; those before it may have.
+                    safety = exchange.safetyBefore
+                    let cause = Cause(reason: .authentication)
+                    return .send(Outgoing(message: exchange.message, cause: cause, replay: replay))
+                case .wait(let refresh):
+                    return .wait(.credential(refresh), then: .recover(outcome, exchange, after: refresh))
+                case nil: break
+                }
+            } catch {
+                outcome = .failure(adopted(error))
+            }
+            guard case .failure(let error) = outcome else { return .done(outcome) }
+            guard let delay = retryDelay(after: error, exchange?.arrival ?? Arrival()) else {
+                return .done(standIn(for: error).map { .success($0) } ?? outcome)
+            }
+            let next = Step.attempt(Cause(reason: .retry, delay: delay), after: error)
+            return .wait(.delay(delay, after: error), then: next)
+        }
+
+        /// The message with another credential, if the response refuses the one that it had; nil if it does not.
+        ///
+        /// - Throws: the reason why there is no other credential.
+        private func reviewed(
+            _ exchange: Exchange?,
+            after refresh: RequestAuthentication.Refresh?
+        ) throws(NetworkError) -> RequestAuthentication.Authorization? {
+            guard let credential, !credential.isExempt, let authentication = host.settings.authentication, let exchange,
+                let response = exchange.response, exchange.message.body.isReplayable, exchange.arrival.mayBeginAgain
+            else { return nil }
+            return try authentication.review(
+                response,
+                to: exchange.message,
+                credential,
+                after: refresh,
+                over: call.refreshService
+            )
+        }
+
+        /// The time to wait before a retry; nil when there is none.
+        private mutating func retryDelay(after error: NetworkError, _ arrival: Arrival) -> TimeInterval? {
+            // Progress resets the retry count.
+            if arrival.hasProgressed { counts.retriesSinceProgress = 0 }
+            guard arrival.mayBeginAgain, snapshot.retry.mayGoOn(totalCount: counts.retries),
+                let delay = snapshot.retry.delay(
+                    after: error,
+                    of: snapshot.message,
+                    retryCount: counts.retriesSinceProgress,
+                    date: clock.date,
+                    random: host.settings.random(),
+                    mayHaveActed: safety.mayHaveActed
+                ),
+                !isHeldBack(for: delay),
+                host.takeRetry(afterProgress: arrival.hasProgressed)
+            else { return nil }
+            counts.retriesSinceProgress += 1
+            counts.retries += 1
+            return delay
+        }
+
+        /// Whether a retry after so many seconds would fail by the open circuit.
+        private func isHeldBack(for delay: TimeInterval) -> Bool {
+            guard let breaker = circuitBreaker, !breaker.waits else { return false }
+            return host.circuit(to: snapshot.message.url).isOpen(for: delay)
+        }
+
+        /// A stale response instead of an error, if the policy and the response allow it.
+        private func standIn(for error: NetworkError) -> NetworkResponse? {
+            guard let candidate = cache.candidate, let stale = lookup?.standIn(candidate, for: error, at: clock.date),
+                var response = snapshot.accepted(stale)
+            else { return nil }
+            response.history = call.history
+            return response
+        }
+
+        func adopted(_ error: NetworkError) -> NetworkError {
+            var error = error
+            error.adopt(call.history)
+            return error
+        }
+
+        // MARK: - Wait
+
+        /// Waits without the slot, which goes back when all calls of the job wait, and comes again before the next step.
+        private func wait(_ wait: Wait) async {
+            let (reason, event): (@Sendable () -> WaitReason, NetworkEvent.Kind?)
+            switch wait {
+            case .delay(let delay, let error):
+                let (clock, end) = (clock, clock.now + delay)
+                reason = { .retry(seconds: max(0, end - clock.now)) }
+                event = .retryScheduled(delay: delay, after: error)
+            case .network: (reason, event) = ({ .network }, nil)
+            case .circuit(let circuit): (reason, event) = ({ circuit.waitReason }, .circuitAwaited)
+            case .credential: (reason, event) = ({ .credential }, .credentialAwaited)
+            }
+            if let event { call.tell(event) }
+            call.job?.leaveSlot(call, reason)
+            switch wait {
+            case .delay(let delay, _): await clock.sleep(delay)
+            case .network(let network): await network.wait()
+            case .circuit(let circuit): await circuit.wait()
+            case .credential(let refresh): await refresh.wait()
+            }
+            await call.job?.returnToSlot(call)
+            // It may have been the one to send the trial.
+            if case .circuit(let circuit) = wait, Task.isCancelled { circuit.wakeNext() }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+import Foundation
+
+/// One message of a call: what is added to it last, its response, and what is recorded of both.
+extension Call.Attempts {
+    /// - Parameter message: with its credential; it is given its cookies, its trace, and the range of a download.
+    /// - Returns: nil when the user has signed out or in since the credential was added: nothing was sent.
+    mutating func exchange(
+        _ outgoing: Outgoing,
+        as message: TransportRequest,
+        _ pass: CircuitPass?
+    ) async -> Exchange? {
+        var message = message
+        // First, so that what is told of the message is what is sent.
+        snapshot.addCookies(to: &message)
+        let span = call.trace.map { TraceSpan(in: $0.context) }
+        if let span { addTrace(span.context, to: &message) }
+        var read: BodyReading?
+        if let consumer = call.request.consumer { (message, read) = await consumer(message) }
+        guard credential.flatMap({ host.settings.authentication?.isCurrent($0) }) ?? true else { return nil }
+        if !hasSent { host.payForRetries() }
+        let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
+        var attempt = NetworkAttempt(reason: outgoing.cause.reason, request: line, delay: outgoing.cause.delay)
+        attempt.span = span
+        attempt.cacheMiss = hasSent ? nil : cache.miss
+        hasSent = true
+        // The reader of a range decides itself: a range need not repeat its type (RFC 9110, section 15.3.7).
+        let ofReader: BodyStream.Decision = { [snapshot] head in
+            head.statusCode == 206 ? nil : snapshot.patience(for: head)
+        }
+        let body = BodyStream(read == nil ? snapshot.patience : ofReader)
+        if read != nil, case let count = call.wantedBodyCount, count > 0 { body.keepBeginning(count) }
+        call.noteStart(attempt, message, body)
+        cache.acceptedResponse = nil
+        if let lookup {
+            cache.pendingStore = snapshot.deposit(
+                message,
+                in: lookup,
+                asked: outgoing.message.headers,
+                key: cache.key,
+                cache.candidate,
+                isCredentialAdded: firstCredential?.isExempt == false
+            ).map { .store($0) }
+        }
+        call.tell(.attemptStarted(attempt, message))
+        let begun = clock.now
+        var (outcome, arrival) = await receive(message, body, read, pass)
+        if let pass { end(pass, outcome) }
+        if !arrival.isBodyUsed, !arrival.startsOver, case .success(let response) = outcome,
+            let confirmed = cache.candidate?.confirmed(by: response, at: clock.date)
+        {
+            outcome = .success(confirmed)
+        }
+        // Moved and not mapped, which would copy the response.
+        switch consume outcome {
+        case .success(let response): outcome = .success(snapshot.prepared(response, message.method))
+        case .failure(let error): outcome = .failure(error)
+        }
+        let beginning = arrival.isBodyUsed ? body.beginning : nil
+        let safetyBefore = safety
+        let history = recordEnd(of: outcome, outgoing.message, arrival, beginning)
+        if case .success(var response) = outcome {
+            response.history = history
+            outcome = .success(response)
+        }
+        return Exchange(
+            message: outgoing.message,
+            redirectCount: outgoing.redirectCount,
+            begun: begun,
+            outcome: outcome,
+            arrival: arrival,
+            safetyBefore: safetyBefore
+        )
+    }
+
+    /// Adds the trace, unless the message has its own. A request that asks for it itself sends it to its own origin,
+    /// the others only to the host's.
+    private func addTrace(_ trace: TraceContext, to message: inout TransportRequest) {
+        let options = snapshot.options
+        guard options.sendsTraceContext ?? host.settings.sendsTraceContext, options.customURLRequest == nil,
+            message.headers["traceparent"] == nil
+        else { return }
+        let isElsewhere =
+            hasLeftOrigin(message) || options.sendsTraceContext == nil && host.isElsewhere(message.url)
+        func maySend(_ name: String) -> Bool { !isElsewhere || snapshot.redirects.sendsToOtherOrigins(name) }
+        guard maySend("traceparent") else { return }
+        message.headers["traceparent"] = trace.traceparent
+        guard let state = trace.tracestate, message.headers["tracestate"] == nil, maySend("tracestate") else { return }
+        message.headers["tracestate"] = state
+    }
+
+    /// Records how a message ended, and what that means for a retry.
+    ///
+    /// - Parameter beginning: of a body that was used while it came, if a listener wants it.
+    /// - Returns: the messages sent so far.
+    private mutating func recordEnd(
+        of outcome: Outcome,
+        _ message: TransportRequest,
+        _ arrival: Arrival,
+        _ beginning: BodyExcerpt?
+    ) -> [NetworkAttempt] {
+        let history: [NetworkAttempt]
+        let mayHaveReached: Bool
+        switch outcome {
+        case .success(let response):
+            mayHaveReached = !arrival.startsOver
+            history = call.noteEnd { attempt in
+                attempt.statusCode = response.source == .revalidated ? 304 : response.statusCode
+                attempt.errorCode = arrival.cut?.code
+                attempt.metrics = response.metrics
+            }
+        case .failure(let error):
+            history = call.noteEnd { attempt in
+                attempt.statusCode = error.statusCode
+                attempt.errorCode = error.code
+                attempt.metrics = error.metrics
+            }
+            mayHaveReached = adopted(error).mayHaveReachedServer
+        }
+        call.tell(.attemptEnded(history[history.count - 1].told(with: beginning), outcome))
+        guard mayHaveReached, !snapshot.retry.methods.contains(message.method) else { return history }
+        let key = message.headers[Self.keyField]
+        if !safety.mayHaveActed, let key { safety = .withKey(key) } else { safety = .unsafe(key: key) }
+        return history
+    }
+
+    /// Tells the circuit how a message ended.
+    private func end(_ pass: CircuitPass, _ outcome: Outcome) {
+        // A failure without a network says nothing of the server.
+        if case .failure = outcome, missingNetwork != nil { return }
+        if let change = pass.end(outcome, at: clock.date) { call.tell(change) }
+    }
+
+    private func keepCookies(_ headers: HTTPHeaders, from url: URL) {
+        // After a cancel the jar may have been emptied for another user.
+        guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled else { return }
+        jar.store(headers, from: url, at: clock.date)
+    }
+
+    // MARK: - The wire
+
+    /// Sends a message, and collects the body of its response or hands it to its reader.
+    private func receive(
+        _ message: TransportRequest,
+        _ body: BodyStream,
+        _ read: BodyReading?,
+        _ pass: CircuitPass?
+    ) async -> (outcome: Outcome, arrival: Arrival) {
+        body.start(message, over: host.settings.transport)
+        // The others need not wait for its body, nor until a long upload has been sent.
+        if let pass, let timer = pass.trustAfterTrialTime({ [call] in call.tell($0) }) {
+            if let head = try? await body.head(), let change = pass.end(head, at: clock.date) { call.tell(change) }
+            timer.cancel()
+        }
+        guard let read else {
+            let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount, clock)
+            if let head = collected.head { keepCookies(head.headers, from: message.url) }
+            return received(collected, from: message.url)
+        }
+        let head: TransportHead
+        do throws(NetworkError) {
+            head = try await body.head()
+        } catch {
+            return (.failure(error), Arrival())
+        }
+        // Before the body: its end may come much later, or never.
+        keepCookies(head.headers, from: message.url)
+        let isAccepted = snapshot.patience(for: head) == nil
+        if isAccepted, let maximum = snapshot.validation.maximumBodyCount {
+            body.limit(to: maximum, otherwise: snapshot.validation.bodyTooLong(response(head, message.url)))
+        }
+        let end = await read(head, isAccepted, body)
+        var arrival = Arrival()
+        // Its trailers and metrics are known only before it is cancelled.
+        let response = response(head, message.url, body.end)
+        switch end {
+        case .collect:
+            return received(await body.collect(upTo: BodyStream.decidedLimit, clock), from: message.url)
+        case .used:
+            // Enough of it may have come before its end.
+            body.cancel()
+            arrival.isBodyUsed = true
+        case .again:
+            body.cancel()
+            arrival.startsOver = true
+        case .failed(let error, let hasProgressed, let mayBeginAgain):
+            body.cancel()
+            (arrival.hasProgressed, arrival.mayBeginAgain) = (hasProgressed, mayBeginAgain)
+            return (.failure(error), arrival)
+        }
+        return (.success(response), arrival)
+    }
+
+    /// A response that its head decides counts whether its body is complete or not.
+    private func received(_ collected: BodyStream.Collected, from url: URL) -> (Outcome, Arrival) {
+        var arrival = Arrival()
+        do throws(NetworkError) {
+            let response = try collected.response(from: url)
+            if collected.end == nil { throw snapshot.validation.bodyTooLong(response) }
+            return (.success(response), arrival)
+        } catch {
+            guard let head = collected.head, error.code != .cancelled, isDecided(by: head) else {
+                return (.failure(error), arrival)
+            }
+            arrival.cut = error
+            return (.success(response(head, url, collected.end, collected.body)), arrival)
+        }
+    }
+
+    /// Whether the head says what follows: a redirect, a refusal, or a challenge though its status is accepted.
+    private func isDecided(by head: TransportHead) -> Bool {
+        snapshot.patience(for: head) != nil || (head.statusCode == 401 && firstCredential?.isExempt == false)
+    }
+
+    private func response(
+        _ head: TransportHead,
+        _ url: URL,
+        _ end: TransportEnd? = nil,
+        _ body: Data = Data()
+    ) -> NetworkResponse {
+        var response = NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: body, url: url)
+        response.trailers = end?.trailers ?? HTTPHeaders()
+        response.metrics = end?.metrics
+        return response
+    }
+}
