@@ -293,7 +293,7 @@ struct AuthenticationSessionTests {
     }
 
     @Test("CBK-7: the late refusal of an old credential is answered with the new one, without a refresh")
-    func lateRefusal() async throws {
+    func lateRefusal() throws {
         let count = Locked(0)
         let tokens = TestTokens { _ in
             count.withLock { $0 += 1 }
@@ -302,19 +302,11 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let message = TransportRequest(url: URL(fileURLWithPath: "/"))
         let credentialState = session.begin(message.url, base: nil)
-        let sent = try await session.authorize(message, credentialState, over: EasyNetworkService(.shared)) { wait in
-            await wait()
-        }
+        let service = EasyNetworkService(.shared)
+        let sent = try #require(try session.authorize(message, credentialState, after: nil, over: service).message)
         session.signIn("new")
         let refusal = NetworkResponse(statusCode: 401)
-        let again = try await session.review(
-            refusal,
-            to: message,
-            sent.credentialState,
-            over: EasyNetworkService(.shared)
-        ) {
-            wait in await wait()
-        }
+        let again = try session.review(refusal, to: message, sent.credentialState, after: nil, over: service)?.message
         expect(again?.message.headers["Authorization"] == "Bearer new" && count.withLock { $0 } == 0)
     }
 

@@ -30,13 +30,13 @@ struct PasswordAuthenticationTests {
         ) async throws -> (sent: [String?], status: Int) {
             var sent: [String?] = []
             let credentialState = authentication.begin(message.url, base: base)
-            var next = try await authentication.authorize(message, credentialState, over: EasyNetworkService(.shared)) {
-                _ in
-            }
+            let service = EasyNetworkService(.shared)
+            let first = try authentication.authorize(message, credentialState, after: nil, over: service)
+            var next = try #require(first.message)
             while true {
                 sent.append(next.message.headers["Authorization"])
                 let response = server(next.message)
-                guard let again = try await review(response, message, next.credentialState) else {
+                guard let again = try review(response, message, next.credentialState) else {
                     return (sent, response.statusCode)
                 }
                 next = again
@@ -47,16 +47,10 @@ struct PasswordAuthenticationTests {
             _ response: NetworkResponse,
             _ message: TransportRequest,
             _ credentialState: RequestAuthentication.CredentialState? = nil
-        ) async throws -> RequestAuthentication.Authorized? {
-            let credentialState = credentialState ?? authentication.begin(message.url, base: base)
-            return try await authentication.review(
-                response,
-                to: message,
-                credentialState,
-                over: EasyNetworkService(.shared)
-            ) {
-                _ in
-            }
+        ) throws -> RequestAuthentication.Authorized? {
+            let state = credentialState ?? authentication.begin(message.url, base: base)
+            let service = EasyNetworkService(.shared)
+            return try authentication.review(response, to: message, state, after: nil, over: service)?.message
         }
     }
 

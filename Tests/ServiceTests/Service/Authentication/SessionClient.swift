@@ -57,24 +57,21 @@ final class SessionClient: Sendable {
             let message = TransportRequest(url: URL(fileURLWithPath: "/"))
             do throws(NetworkError) {
                 let credentialState = session.begin(message.url, base: nil)
-                var next = try await session.authorize(
-                    message,
-                    credentialState,
-                    over: EasyNetworkService(.shared),
-                    hold
-                )
+                let service = EasyNetworkService(.shared)
+                guard
+                    var next = try await ready({ refresh throws(NetworkError) in
+                        try session.authorize(message, credentialState, after: refresh, over: service)
+                    })
+                else { return .failure(NetworkError(code: .cancelled)) }
                 while true {
                     let token = next.message.headers["Authorization"].map { String($0.dropFirst("Bearer ".count)) }
                     state.withLock { $0.sent.append(token) }
                     let response = server(token)
+                    let sent = next.credentialState
                     guard
-                        let again = try await session.review(
-                            response,
-                            to: message,
-                            next.credentialState,
-                            over: EasyNetworkService(.shared),
-                            hold
-                        )
+                        let again = try await ready({ refresh throws(NetworkError) in
+                            try session.review(response, to: message, sent, after: refresh, over: service)
+                        })
                     else { return .success(response) }
                     next = again
                 }
@@ -83,11 +80,23 @@ final class SessionClient: Sendable {
             }
         }
 
-        private func hold(_ wait: () async -> Void) async {
-            state.withLock { $0.isHeld = true }
-            settled.open()
-            await wait()
-            state.withLock { $0.isHeld = false }
+        /// Asks, and asks again when it has waited for a refresh.
+        private func ready(
+            _ ask: (RequestAuthentication.Refresh?) throws(NetworkError) -> RequestAuthentication.Authorization?
+        ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
+            var refresh: RequestAuthentication.Refresh?
+            while true {
+                switch try ask(refresh) {
+                case .ready(let authorized): return authorized
+                case .wait(let other):
+                    refresh = other
+                    state.withLock { $0.isHeld = true }
+                    settled.open()
+                    await other.wait()
+                    state.withLock { $0.isHeld = false }
+                case nil: return nil
+                }
+            }
         }
     }
 
@@ -112,5 +121,12 @@ final class SessionClient: Sendable {
         var jobs: [Job] = []
         for _ in 0..<count { jobs.append(await start()) }
         return jobs
+    }
+}
+
+extension RequestAuthentication.Authorization {
+    /// The message with its credential; nil when it is to wait for a refresh.
+    var message: RequestAuthentication.Authorized? {
+        if case .ready(let authorized) = self { authorized } else { nil }
     }
 }
