@@ -151,10 +151,10 @@ struct CallTests {
         let message = TransportRequest(url: try #require(URL(string: "https://api.example.com/")))
         let attempt = NetworkAttempt(reason: .first, request: NetworkError.Request(method: "GET", url: message.url))
         for isLate in [true, false] {
-            let call = EasyNetwork.Call { _, _ in }
+            let call = EasyNetwork.Call(CallRequest(Call()), in: CallGroup(.shared)) { _, _, _ in }
             let answer = BodyStream()
             if isLate { call.cancel() }
-            call.note([attempt], message, answer)
+            call.noteStart(attempt, message, answer)
             expect((answer.end == nil) != isLate)
             call.cancel()
             expect(answer.end?.error?.code, equals: .cancelled)
@@ -165,22 +165,27 @@ struct CallTests {
     func cancelledAtBeginning() async {
         let isLate = Locked(false)
         for _ in 0..<2_000 {
-            let call = EasyNetwork.Call { _, _ in }
-            let (hasReturned, hasEnded) = (Gate(), Gate())
-            let begins = Locked(false)
-            DispatchQueue.concurrentPerform(iterations: 2) { index in
-                guard index == 1 else {
-                    call.cancel()
-                    return hasReturned.open()
-                }
-                let hasBegun = call.begin {
-                    await hasReturned.opened()
-                    if !Task.isCancelled { isLate.exchange(true) }
-                    hasEnded.open()
-                }
-                begins.exchange(hasBegun)
+            let hasReturned = Gate()
+            var request = CallRequest(Call())
+            request.sharedResponse = {
+                await hasReturned.opened()
+                if !Task.isCancelled { isLate.exchange(true) }
+                return EasyNetwork.Call.Conclusion(result: .failure(NetworkError(code: .cancelled)))
             }
-            if begins.withLock({ $0 }) { await hasEnded.opened() }
+            // Its task keeps the call.
+            weak var kept: EasyNetwork.Call?
+            do {
+                let call = EasyNetwork.Call(request, in: CallGroup(.shared)) { _, _, _ in }
+                kept = call
+                DispatchQueue.concurrentPerform(iterations: 2) { index in
+                    guard index == 1 else {
+                        call.cancel()
+                        return hasReturned.open()
+                    }
+                    call.start()
+                }
+            }
+            await expect(eventually { kept == nil })
         }
         expect(!isLate.withLock { $0 })
     }

@@ -113,7 +113,7 @@ struct PasswordAuthenticationTests {
         let second = try await client.send(Self.message(), server)
         expect(Self.field("nonce", second.sent[0]), equals: "next")
         let old = NetworkResponse(headers: ["Authentication-Info": "nextnonce=\"old\""])
-        _ = try await client.review(old, try Self.message(), RequestAuthentication.CredentialState(version: 0))
+        _ = try client.review(old, try Self.message(), RequestAuthentication.CredentialState(version: 0))
         expect(Self.field("nonce", try await client.send(Self.message(), server).sent[0]), equals: "next")
     }
 
@@ -150,7 +150,7 @@ struct PasswordAuthenticationTests {
             if isAllowed {
                 try await expect(client.review(challenge, message)?.message.headers["Authorization"], equals: basic)
             } else {
-                let error = await #expect(throws: NetworkError.self) { try await client.review(challenge, message) }
+                let error = await #expect(throws: NetworkError.self) { try client.review(challenge, message) }
                 expect(error?.code == .unauthorized && error?.statusCode == 401)
                 expect(error?.message?.contains("allowsBasicWithoutTLS"), equals: true)
             }
@@ -176,11 +176,11 @@ struct PasswordAuthenticationTests {
     func unsupported(value: String, reason: String) async throws {
         let client = try Client()
         let message = try Self.message()
-        let error = await #expect(throws: NetworkError.self) { try await client.review(Self.challenge(value), message) }
+        let error = await #expect(throws: NetworkError.self) { try client.review(Self.challenge(value), message) }
         expect(error?.code == .unauthorized && error?.statusCode == 401)
         expect(error?.message?.contains(reason), equals: true, "\(String(describing: error))")
         // What comes beside it is answered.
-        let basic = try await client.review(Self.challenge("\(value), Basic realm=x"), message)
+        let basic = try client.review(Self.challenge("\(value), Basic realm=x"), message)
         expect(basic?.message.headers["Authorization"]?.hasPrefix("Basic "), equals: true)
     }
 
@@ -211,7 +211,7 @@ struct PasswordAuthenticationTests {
         let message = try Self.message()
         var nonces: [String] = []
         for _ in 0..<100 {
-            let answer = try await client.review(Self.challenge(Self.digest), message)
+            let answer = try client.review(Self.challenge(Self.digest), message)
             if let nonce = Self.field("cnonce", answer?.message.headers["Authorization"]) { nonces.append(nonce) }
         }
         expect(Set(nonces).count, equals: 100)
