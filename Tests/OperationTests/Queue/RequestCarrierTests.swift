@@ -41,7 +41,7 @@ struct RequestCarrierTests {
         // Each is on the queue before the next step, which may cancel all there.
         let share = { name in
             let count = queue.joinedCount
-            let task = Task { await queue.answer(to: Self.message(name), for: TestJob()) }
+            let task = Task { await queue.response(to: Self.message(name), for: TestJob()) }
             let isOnQueue = await eventually {
                 queue.joinedCount == count + 1 && carriers().allSatisfy { $0.scheduling != nil }
             }
@@ -77,7 +77,7 @@ struct RequestCarrierTests {
         let gate = Gate()
         let task = Task {
             await gate.opened()
-            return await queue.answer(to: Self.message("a", host), for: TestJob())
+            return await queue.response(to: Self.message("a", host), for: TestJob())
         }
         task.cancel()
         gate.open()

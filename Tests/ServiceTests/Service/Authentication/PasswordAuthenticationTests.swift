@@ -148,9 +148,9 @@ struct PasswordAuthenticationTests {
             let challenge = Self.challenge("Basic realm=x")
             let message = try Self.message("http://example.com/")
             if isAllowed {
-                try await expect(client.review(challenge, message)?.message.headers["Authorization"], equals: basic)
+                try expect(client.review(challenge, message)?.message.headers["Authorization"], equals: basic)
             } else {
-                let error = await #expect(throws: NetworkError.self) { try client.review(challenge, message) }
+                let error = #expect(throws: NetworkError.self) { try client.review(challenge, message) }
                 expect(error?.code == .unauthorized && error?.statusCode == 401)
                 expect(error?.message?.contains("allowsBasicWithoutTLS"), equals: true)
             }
@@ -176,7 +176,7 @@ struct PasswordAuthenticationTests {
     func unsupported(value: String, reason: String) async throws {
         let client = try Client()
         let message = try Self.message()
-        let error = await #expect(throws: NetworkError.self) { try client.review(Self.challenge(value), message) }
+        let error = #expect(throws: NetworkError.self) { try client.review(Self.challenge(value), message) }
         expect(error?.code == .unauthorized && error?.statusCode == 401)
         expect(error?.message?.contains(reason), equals: true, "\(String(describing: error))")
         // What comes beside it is answered.
