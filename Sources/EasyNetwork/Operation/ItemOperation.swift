@@ -16,12 +16,16 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
     let state: Locked<ItemOperationState>
 
+    /// Whether its request has a ``RequestOptions/repeatKey``; false while that is not made.
+    private let requestHasKey: Bool
+
     /// The traits of this kind of job, written in initializers only.
     final var ownTraits = JobTraits()
 
     /// - Parameter service: nil means ``HostConfiguration/shared``.
     package init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
         state = Locked(ItemOperationState(source: .request(CallRequest(request, options))))
+        requestHasKey = options.repeatKey != nil
         if let service { super.init(service: service) } else { super.init() }
         if options.priority != .normal { queuePriority = options.priority }
         if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
@@ -31,6 +35,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// `OperationQueue`, when it starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> any BaseAPIRequest) {
         state = Locked(ItemOperationState(source: .maker(makeRequest)))
+        requestHasKey = false
         super.init(service: service)
         ownTraits.needsPreparing = true
     }
@@ -417,9 +422,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
-    override var workWhenAdded: (() -> Void)? {
-        guard case .request(let source) = state.withLock({ $0.source }), mayRepeat(source.options) else { return nil }
-        return { _ = self.applyRepeatPolicy() }
+    override func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) {
+        // Those of a request that is made later are read then.
+        (false, own.isRepeat || requestHasKey ? { _ = self.applyRepeatPolicy() } : nil)
     }
 
     override func missingResultError(recovering: Bool) -> NetworkError? {

@@ -132,8 +132,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// There is a slot again after ``yieldSlot()``.
     func goOn() {}
 
-    /// Whether it only waits for another job that does its work. Asked when it is added, and when it has been prepared.
-    var joinsAnother: Bool { false }
+    /// What becomes of it beside others like it. Asked without a lock when it is added, and when it has been prepared.
+    ///
+    /// - Returns: whether it only waits for another job that does its work; and work for the time when a queue has taken
+    ///   it in and does not start it yet, nil when there is none.
+    func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) { (false, nil) }
 
     /// Finds out its host and priority. Called once, after its dependencies have ended and before it has a slot.
     func prepare() {}
@@ -147,10 +150,6 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// The network without which its host is not called; nil when it does not wait for one.
     var hostReachability: NetworkReachability? { nil }
-
-    /// Work for the time when a ``NetworkQueue`` has taken the operation in and does not start it yet. Called once,
-    /// without a lock; nil, the default, when there is none.
-    var workWhenAdded: (() -> Void)? { nil }
 
     /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
     package func whenFinished(_ action: @escaping @Sendable () -> Void) {

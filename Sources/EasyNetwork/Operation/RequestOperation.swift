@@ -146,8 +146,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         // Every initializer takes a `Request`: the cast holds. `as?` would look up the type of the optional at run time.
         // swift-format-ignore: NeverForceUnwrap
         let request = call.request as! Request
-        let (ignoresCache, keepsBody) = option { ($0.ignoresCache, $0.keepsResponseBody) }
-        call.sharedResponse = sharedResponse(to: call)
+        let (own, ignoresCache, keepsBody) = option { (RepeatSetting($0), $0.ignoresCache, $0.keepsResponseBody) }
+        call.sharedResponse = sharedResponse(to: call, own)
         call.isAnnounced = call.sharedResponse == nil
         if ignoresCache { call.order = .ignore }
         call.cached = deliverCached
@@ -190,12 +190,16 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     // MARK: - Sharing
 
     /// An operation that joins only waits for the carrier of the message.
-    override var joinsAnother: Bool {
-        let ownPolicy = option { $0.repeatPolicy }
-        // That of a request which is made later is known only then.
-        guard ownPolicy == .join || ownTraits.needsPreparing else { return false }
-        guard case .request(let source)? = state.withLock({ $0.source }) else { return ownPolicy == .join }
-        return joins(source)
+    override func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) {
+        var role = super.repeatRole(own)
+        // The policy of a request which is made later is known only then.
+        guard own.policy == .join || ownTraits.needsPreparing else { return role }
+        if case .request(let source)? = state.withLock({ $0.source }) {
+            role.joinsAnother = joins(source, own)
+        } else {
+            role.joinsAnother = own.policy == .join
+        }
+        return role
     }
 
     /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
@@ -203,21 +207,26 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// - Returns: a closure that gets the response to a message of several operations; nil when this one sends its
     ///   request itself.
-    private func sharedResponse(to request: CallRequest) -> (@Sendable () async -> Call.Conclusion)? {
-        guard let message = sharedMessage(for: request), let queue = scheduling?.queue else { return nil }
+    private func sharedResponse(
+        to request: CallRequest,
+        _ own: RepeatSetting
+    ) -> (@Sendable () async -> Call.Conclusion)? {
+        guard joins(request, own), let message = sharedMessage(for: request), let queue = scheduling?.queue else {
+            return nil
+        }
         // It has a slot if it joins only by what was set since it was added.
         releaseSlot()
         return { await queue.response(to: message, for: self) }
     }
 
     /// Whether the operation does not send its request itself.
-    private func joins(_ source: CallRequest) -> Bool {
+    private func joins(_ source: CallRequest, _ own: RepeatSetting) -> Bool {
         let options = source.options
-        let (policy, key) = repeats(options)
+        let (policy, key) = own.over(options)
         // A request of a refresh would wait for those that wait for the refresh.
-        guard policy == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty,
-            key != nil || !options.changesMessages
-        else { return false }
+        guard policy == .join, mayShareAnswer, !own.isPartOfRefresh, key != nil || !options.changesMessages else {
+            return false
+        }
         // Each has its item of the cache, and the message may be sent once the others have ended.
         let cache = options.cache ?? callGroup.host.settings.cachePolicy(for: source.request.method)
         return cache.reading != .cacheThenNetwork || ignoresCache
@@ -225,12 +234,13 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// - Returns: nil when the operation sends its request itself.
     final func sharedMessage(for source: CallRequest) -> SharedMessage? {
-        guard joins(source), let request = source.request as? Request,
+        let own = option { RepeatSetting($0) }
+        guard joins(source, own), let request = source.request as? Request,
             let snapshot = try? WorkQueue.userCode({ try source.read(for: callGroup.host) })
         else { return nil }
         return SharedMessage(
             key: SharingKey(
-                name: repeats(source.options).key,
+                name: own.over(source.options).key,
                 snapshot,
                 itemType: Request.Item.self,
                 ignoresCache: ignoresCache,

@@ -1,5 +1,27 @@
 import Foundation
 
+/// How an operation repeats others, by its own settings.
+struct RepeatSetting {
+    /// Nil: the request's.
+    let policy: RepeatPolicy?
+    /// Nil: the request's.
+    let key: String?
+    /// Whether the operation was made for the refresh of a credential.
+    let isPartOfRefresh: Bool
+
+    init(_ options: OperationOptions) {
+        (policy, key, isPartOfRefresh) = (options.repeatPolicy, options.repeatKey, !options.refreshedSessions.isEmpty)
+    }
+
+    /// Whether the operation is a repeat for others, or they for it.
+    var isRepeat: Bool { key != nil || policy.map { $0 != .allow } ?? false }
+
+    /// The policy and the key of the operation, laid over those of its request.
+    func over(_ options: RequestOptions) -> (policy: RepeatPolicy, key: String?) {
+        (policy ?? options.repeatPolicy, key ?? options.repeatKey)
+    }
+}
+
 /// The handling of repeated operations by a queue, see ``RepeatPolicy``.
 extension ServiceOperation {
     /// The policy for the operation while an equal one waits or runs in its ``NetworkQueue``. Default: the
@@ -37,26 +59,17 @@ extension ServiceOperation {
 }
 
 extension ItemOperation {
-    /// Whether the operation is a repeat for others, or they for it.
-    final func mayRepeat(_ options: RequestOptions) -> Bool {
-        let (policy, key) = repeats(options)
-        return policy != .allow || key != nil
-    }
-
-    /// The policy and the key, by the operation's own settings and those of its request.
-    final func repeats(_ options: RequestOptions) -> (policy: RepeatPolicy, key: String?) {
-        option { ($0.repeatPolicy ?? options.repeatPolicy, $0.repeatKey ?? options.repeatKey) }
-    }
-
     /// Tells the queue what the operation repeats, which may end this one, or cancel the others.
     ///
     /// - Returns: whether it may go on; if not, it has been ended.
     final func applyRepeatPolicy() -> Bool {
-        guard let queue = scheduling?.queue, !hasOutcome, case .request(let source) = state.withLock({ $0.source }),
-            mayRepeat(source.options)
+        guard let queue = scheduling?.queue, !hasOutcome, case .request(let source) = state.withLock({ $0.source })
+        else {
+            return true
+        }
+        let (policy, name) = option { RepeatSetting($0) }.over(source.options)
+        guard policy != .allow || name != nil, let key = RepeatKey(name, source.options, snapshot: { fixSnapshot() })
         else { return true }
-        let (policy, name) = repeats(source.options)
-        guard let key = RepeatKey(name, source.options, snapshot: { fixSnapshot() }) else { return true }
         return queue.operation(self, repeats: key, policy: policy)
     }
 

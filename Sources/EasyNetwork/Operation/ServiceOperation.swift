@@ -114,9 +114,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         finish(NetworkError(bridged: error))
     }
 
-    override var workWhenAdded: (() -> Void)? {
-        let key = option { $0.repeatKey }
-        return key.map { key in { self.applyRepeatPolicy(key) } }
+    override func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) {
+        (false, own.key.map { key in { self.applyRepeatPolicy(key) } })
     }
 
     override func didStart() {

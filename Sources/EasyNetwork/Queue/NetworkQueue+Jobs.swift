@@ -22,12 +22,12 @@ extension NetworkQueue {
         if TraceContext.isUsed.isSet { operation.joinTrace(of: group) }
         let group = group.map { ObjectIdentifier($0) }
         let priority = JobPriority(operation.queuePriority)
-        var (traits, keys) = operation.traitsAndKeys
+        let admission = operation.admission
+        var (traits, keys) = (admission.traits, admission.keys)
         traits.isBarrier = isBarrier
         // A part of a job must not wait for a barrier that waits for that job.
         traits.passesBarriers = passesBarriers || traits.isHidden
         if let group { keys.append(.group(group)) }
-        let workWhenAdded = operation.workWhenAdded
         var outside: [Job] = []
         var mayBeInCycle = false
         var refusal: NetworkError?
@@ -62,7 +62,7 @@ extension NetworkQueue {
                 }
                 // It waits for nothing, not even for a slot.
                 if adoption.isOver || refusal != nil { state.graph.end(job, &actions) }
-                if !isHeld, workWhenAdded == nil { state.graph.release(job, &actions) }
+                if !isHeld, admission.workWhenAdded == nil { state.graph.release(job, &actions) }
                 return job
             } beforeActing: { _ in
                 // It becomes a job, so that it ends and its dependents go on.
@@ -76,9 +76,9 @@ extension NetworkQueue {
         // Changes between the first look and the adoption were told to no queue.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if let foreign, foreign.foreign.isCancelled { foreign.cancel() }
-        workWhenAdded?()
+        admission.workWhenAdded?()
         if isHeld { return job }
-        if workWhenAdded != nil { step { $0.graph.release(job, &$1) } }
+        if admission.workWhenAdded != nil { step { $0.graph.release(job, &$1) } }
         return nil
     }
 
@@ -227,7 +227,7 @@ extension NetworkQueue {
 
     func operation(_ operation: NetworkOperation, job: Job, isPreparedFor action: @escaping @Sendable () -> Void) {
         let priority = JobPriority(operation.queuePriority)
-        let (traits, keys) = operation.traitsAndKeys
+        let (traits, keys, _) = operation.admission
         let begin = { @Sendable in
             guard !operation.hasOutcome else { return }
             self.state.withLock { _ in self.noteStart(of: job) }
@@ -281,18 +281,21 @@ extension NetworkError {
 }
 
 extension NetworkOperation {
-    /// The facts about the operation that a queue needs before it takes it in, and again when it has been prepared.
-    fileprivate var traitsAndKeys: (JobTraits, [LimitKey]) {
+    /// What a queue needs to know of the operation before it takes it in, and again when it has been prepared.
+    fileprivate var admission: (traits: JobTraits, keys: [LimitKey], workWhenAdded: (() -> Void)?) {
         var traits = traits
+        let (tags, categories, held, own) = option { options in
+            (options.tags, options.mutualExclusionCategories, options.heldCategories, RepeatSetting(options))
+        }
+        let role = repeatRole(own)
         // The other job has the slot and the categories.
-        if joinsAnother { (traits.occupiesSlot, traits.takesCategories) = (false, false) }
+        if role.joinsAnother { (traits.occupiesSlot, traits.takesCategories) = (false, false) }
         var keys: [LimitKey] = []
         if let host { keys.append(.host(host.lowercased())) }
-        let (tags, categories, held) = option { ($0.tags, $0.mutualExclusionCategories, $0.heldCategories) }
         for tag in tags { keys.append(.tag(tag)) }
         if !categories.isEmpty, traits.takesCategories {
             for category in categories.subtracting(held) { keys.append(.exclusion(category)) }
         }
-        return (traits, keys)
+        return (traits, keys, role.workWhenAdded)
     }
 }

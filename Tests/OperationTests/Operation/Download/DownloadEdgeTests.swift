@@ -176,7 +176,7 @@ struct DownloadEdgeTests {
             }
         }
         queue.addOperations(downloads, waitUntilFinished: false)
-        expect(downloads.allSatisfy { !$0.joinsAnother && !$0.isExecuting })
+        expect(downloads.allSatisfy { !$0.repeatRole($0.option { RepeatSetting($0) }).joinsAnother && !$0.isExecuting })
         gate.open()
         for download in downloads { _ = try await download.value }
         for name in ["a", "b"] { expect(fixture.folder.data(name), equals: fixture.file.data) }
