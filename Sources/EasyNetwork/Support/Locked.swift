@@ -8,6 +8,17 @@ import Synchronization
 /// Do not call a callback, a delegate or a transport inside ``withLock(_:)``: copy what the call needs, leave, then
 /// call.
 ///
+/// These locks alone are taken while another one is held:
+///
+/// | held | taken inside |
+/// |-|-|
+/// | an ``Alarm`` | the queue, the circuit or the outbox whose next time it asks for |
+/// | the jobs of a queue | an operation, its download, its calls and their group, the listeners of the queue |
+/// | the repeats of a queue | an operation |
+/// | a download, an outbox | an operation |
+/// | the circuits of a host | a circuit |
+/// | an operation, a call | the counter that numbers them |
+///
 /// The value and its POSIX mutex are one allocation, since there may be a hundred thousand operations with several
 /// locks each. `Mutex` of the Synchronization module needs macOS 15 and iOS 18.
 package struct Locked<State>: @unchecked Sendable {
