@@ -99,8 +99,8 @@ extension Outbox {
                 state.withLock { state in
                     if isRestarted, state.waits[number] != nil { state.restarted.insert(number) }
                     return state.waits[number]
-                }?.end()
-            case .stopped(let number): state.withLock { $0.waits.removeValue(forKey: number) }?.end()
+                }?.set()
+            case .stopped(let number): state.withLock { $0.waits.removeValue(forKey: number) }?.set()
             case .lock where !onCallersThread: lock()
             case .list where !onCallersThread: list()
             case .lock: WorkQueue.shared.add { self.lock() }

@@ -90,7 +90,7 @@ public final class Outbox: Sendable {
         var networkHasChanged = false
         var listeners: [Int: (tag: String?, continuation: AsyncStream<OutboxEvent>.Continuation)] = [:]
         /// The tasks that wait for a drain or a stop, by its number.
-        var waits: [Int: OneShot] = [:]
+        var waits: [Int: Promise<Void>] = [:]
         /// The drains that have ended since the outbox was started again.
         var restarted: Set<Int> = []
         var lastNumber = 0
@@ -284,7 +284,7 @@ public final class Outbox: Sendable {
         if deadline > 0, !Task.isCancelled {
             _ = try folder.lock()
             let (number, over) = newWait()
-            let timer = clock.schedule(after: deadline) { over.end() }
+            let timer = clock.schedule(after: deadline) { over.set() }
             listen()
             post(.drain(number))
             look()
@@ -302,9 +302,9 @@ public final class Outbox: Sendable {
         return try entries
     }
 
-    /// The one-shot of a task that waits: it ends when the effect with its number has come.
-    private func newWait() -> (Int, OneShot) {
-        let wait = OneShot()
+    /// The promise for a task that waits: it is set when the effect with its number has come.
+    private func newWait() -> (Int, Promise<Void>) {
+        let wait = Promise<Void>()
         let number = state.withLock { state in
             let number = state.newNumber()
             state.waits[number] = wait

@@ -44,7 +44,7 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     let key: String
     private let loader: any ResourceReceiptHolder
     private let state: Locked<State>
-    private let outcome = SharedResult<Result<Resource, NetworkError>>()
+    private let outcome = Promise<Result<Resource, NetworkError>>()
 
     init(
         _ key: String,

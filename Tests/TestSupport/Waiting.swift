@@ -41,30 +41,23 @@ func staysFalse(_ condition: () async -> Bool) async -> Bool {
 
 /// Returns when the task is cancelled.
 func untilCancelled() async {
-    await OneShot().wait()
+    await Promise<Void>().wait()
 }
 
 /// A gate that tests and jobs wait for.
 final class Gate: Sendable {
-    private let state = Locked<(isOpen: Bool, waiting: [@Sendable () -> Void])>((false, []))
+    private let isOpen = Promise<Void>()
 
     func open() {
-        let waiting = state.withLock { state in
-            state.isOpen = true
-            return state.waiting.take()
-        }
-        for action in waiting { action() }
+        isOpen.set()
     }
 
     /// Calls `action` when the gate is open, on the thread that opens it.
     func whenOpen(_ action: @escaping @Sendable () -> Void) {
-        let isOpen = state.withLock { state in
-            if !state.isOpen { state.waiting.append(action) }
-            return state.isOpen
-        }
-        if isOpen { action() }
+        isOpen.whenSet(action)
     }
 
+    /// Returns when the gate is open, also in a task that is cancelled.
     func opened() async {
         await withCheckedContinuation { continuation in whenOpen { continuation.resume() } }
     }

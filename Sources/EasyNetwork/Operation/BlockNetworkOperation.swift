@@ -4,22 +4,22 @@ final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because `block` never changes, and the rest is behind the lock.
     private let block: @Sendable () -> Void
     /// Over when the block has returned; nil before it runs.
-    private let returned = Locked<OneShot?>(nil)
+    private let returned = Locked<Promise<Void>?>(nil)
 
     init(_ block: @escaping @Sendable () -> Void) {
         self.block = block
     }
 
     override func execute() {
-        let returned = OneShot()
+        let returned = Promise<Void>()
         self.returned.exchange(returned)
         // If it was cancelled just before, it has been delivered already.
         if !hasOutcome { block() }
-        returned.end()
+        returned.set()
         finish()
     }
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        if let returned = returned.withLock({ $0 }) { returned.whenOver(done) } else { done() }
+        if let returned = returned.withLock({ $0 }) { returned.whenSet(done) } else { done() }
     }
 }

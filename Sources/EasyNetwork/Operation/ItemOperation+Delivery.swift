@@ -29,11 +29,11 @@ extension ItemOperation {
 
     private func callBack(
         _ error: NetworkError?,
-        after cachedDelivery: OneShot?,
+        after cachedDelivery: Promise<Void>?,
         _ done: @escaping @Sendable () -> Void
     ) {
         guard let cachedDelivery else { return callBack(error, done) }
-        cachedDelivery.whenOver { self.callBack(error, done) }
+        cachedDelivery.whenSet { self.callBack(error, done) }
     }
 
     private func callBack(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {

@@ -54,7 +54,7 @@ struct ItemOperationState {
     /// Stores the answer in the cache, when the callbacks have returned.
     var keep: (@Sendable () -> Void)?
     /// Fires when the cache's item has been delivered; nil without a receiver.
-    var cachedDelivery: OneShot?
+    var cachedDelivery: Promise<Void>?
     /// The call under way.
     var call: Call?
     /// Made when it is first asked for, since the progress of few requests is.

@@ -39,16 +39,16 @@ extension NetworkOperation {
     ///
     /// - Parameter begin: called when the handler of a cancellation is in place.
     final func waitAsCounted(_ begin: () -> Void = {}) async {
-        let over = OneShot()
+        let over = Promise<Void>()
         await withTaskCancellationHandler {
             begin()
             let (isConcluded, isTaken) = core.withLock { state in
-                if !state.isConcluded { state.finishActions.append { over.end() } }
+                if !state.isConcluded { state.finishActions.append { over.set() } }
                 return (state.isConcluded, state.isTaken)
             }
-            if isConcluded { over.end() }
+            if isConcluded { over.set() }
             let report = isTaken ? nil : reportIfForgotten()
-            await withCheckedContinuation { continuation in over.whenOver { continuation.resume() } }
+            await withCheckedContinuation { continuation in over.whenSet { continuation.resume() } }
             report?.cancel()
         } onCancel: {
             let isLast = core.withLock { state in
@@ -57,7 +57,7 @@ extension NetworkOperation {
             }
             if isLast { WorkQueue.userCode { cancel() } }
             // Not only when it has finished: one that is on no queue never does.
-            over.end()
+            over.set()
         }
     }
 

@@ -242,7 +242,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     private func work() {
         let (calls, trace) = core.withLock { ($0.options?.heldCalls.take() ?? [], $0.options?.trace) }
         execute(in: trace)
-        for call in calls { call.end() }
+        for call in calls { call.set() }
     }
 
     private func execute(in trace: TraceSpan?) {

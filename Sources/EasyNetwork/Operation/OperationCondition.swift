@@ -219,8 +219,8 @@ extension NetworkOperation {
         if let cycle = DependencyCycleFinder.cycle(of: self, for: prerequisite) {
             throw NetworkError.cycle(cycle)
         }
-        let over = OneShot()
-        prerequisite.whenFinished { over.end() }
+        let over = Promise<Void>()
+        prerequisite.whenFinished { over.set() }
         if let trace { prerequisite.setTraceOrigin(trace.context) }
         (queue ?? .shared).add(prerequisite, passesBarriers: true)
         await over.wait()

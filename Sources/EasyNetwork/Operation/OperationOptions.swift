@@ -24,7 +24,7 @@ final class OperationOptions: @unchecked Sendable {
     var pendingPrerequisite: NetworkOperation?
     var accessories: [OperationAccessory] = []
     /// Calls made at the start, while accessories or conditions hold the work back; nil when nothing does.
-    var heldCalls: [OneShot]?
+    var heldCalls: [Promise<Void>]?
     /// Nil: the queue's, or else the host's.
     var callbackQueue: DispatchQueue?
     /// Nil: as the host says.

@@ -159,11 +159,11 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// Hands over the cache's item; what follows waits until that is done.
     private func deliverCached(_ item: any Sendable) {
         let hasDelegate = delegate != nil
-        let delivery = state.withLock { state -> OneShot? in
+        let delivery = state.withLock { state -> Promise<Void>? in
             guard !state.isClosed else { return nil }
             state.cachedItem = item
             let isAwaited = state.closures.cached != nil || state.closures.onMain?.cached != nil
-            if isAwaited || hasDelegate { state.cachedDelivery = OneShot() }
+            if isAwaited || hasDelegate { state.cachedDelivery = Promise<Void>() }
             return state.cachedDelivery
         }
         guard let delivery else { return }
@@ -176,13 +176,13 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
                 self.delegate?.requestOperationDidLoadFromCache(self)
                 closure?(item)
             }
-            guard isAwaitedOnMain else { return delivery.end() }
+            guard isAwaitedOnMain else { return delivery.set() }
             WorkQueue.callOnMain(
                 {
                     let closures = self.state.withLock { $0.closures.onMain }
                     if !self.isCancelled { closures?.cached?(item) }
                 },
-                then: delivery.end
+                then: delivery.set
             )
         }
     }

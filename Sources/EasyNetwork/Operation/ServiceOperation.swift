@@ -61,9 +61,9 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     /// Begins a call as a part of the refresh for which the operation was made, if it was for one. A call that an
     /// overridden `start()` makes waits until accessories and conditions let the work begin.
-    func beginCall(_ begin: (OneShot?) -> Void) {
+    func beginCall(_ begin: (Promise<Void>?) -> Void) {
         let (sessions, beginning) = option { options in
-            let beginning = options.heldCalls == nil ? nil : OneShot()
+            let beginning = options.heldCalls == nil ? nil : Promise<Void>()
             if let beginning { options.heldCalls?.append(beginning) }
             return (options.refreshedSessions, beginning)
         }

@@ -69,12 +69,12 @@ extension NetworkQueue {
     /// A suspended queue is not idle while it has jobs, and a job that waits for its own queue never ends. Cancelling
     /// the task ends the wait at once.
     public func waitUntilIdle() async {
-        await untilEmpty(OneShot())
+        await untilEmpty(Promise<Void>())
     }
 
     /// Waits until no job is left, or the event happens otherwise.
-    private func untilEmpty(_ over: OneShot) async {
-        let number = whenEmpty { over.end() }
+    private func untilEmpty(_ over: Promise<Void>) async {
+        let number = whenEmpty { over.set() }
         await over.wait()
         // A waiter that was cancelled, or whose deadline came first, is not kept until the queue is empty.
         let waiter = state.withLock { $0.emptyWaiters.removeValue(forKey: number) }
@@ -106,8 +106,8 @@ extension NetworkQueue {
     ) async -> [Operation] {
         state.withLock { state in state.shutDownPlace = state.shutDownPlace ?? "\(file):\(line)" }
         isSuspended = false
-        let over = OneShot()
-        let timer = clock.schedule(after: deadline) { over.end() }
+        let over = Promise<Void>()
+        let timer = clock.schedule(after: deadline) { over.set() }
         await untilEmpty(over)
         timer.cancel()
         let undone = operations

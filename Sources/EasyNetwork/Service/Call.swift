@@ -111,7 +111,7 @@ final class Call: Sendable {
         job.beginCall { begin(after: $0, mayLackSlot: mayLackSlot) }
     }
 
-    private func begin(after beginning: OneShot?, mayLackSlot: Bool) {
+    private func begin(after beginning: Promise<Void>?, mayLackSlot: Bool) {
         // Under the lock, so that the task is cancelled when an end from outside returns.
         let hasBegun = state.withLock { state in
             guard state.completion != nil else { return false }

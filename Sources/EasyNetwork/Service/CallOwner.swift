@@ -20,7 +20,7 @@ protocol CallOwner: Operation, Sendable {
     /// Begins a call, as a part of the credential refresh that the job belongs to, if there is one.
     ///
     /// - Parameter begin: gets the beginning of the work that the call is to wait for; nil when it may begin now.
-    func beginCall(_ begin: (OneShot?) -> Void)
+    func beginCall(_ begin: (Promise<Void>?) -> Void)
 
     /// - Returns: the span of the job, which it gets with the first call.
     func joinTrace() -> TraceSpan
@@ -43,8 +43,8 @@ protocol CallOwner: Operation, Sendable {
 extension CallOwner {
     /// Waits until the job has its slot.
     func waitForSlot(_ call: Call) async {
-        let granted = OneShot()
-        reclaimSlot(for: call) { granted.end() }
+        let granted = Promise<Void>()
+        reclaimSlot(for: call) { granted.set() }
         await granted.wait()
     }
 

@@ -5,7 +5,7 @@ final class Circuit: Sendable {
     struct State {
         var circuit = CircuitState()
         /// In the order of their numbers.
-        var waiting: [UInt64: OneShot] = [:]
+        var waiting: [UInt64: Promise<Void>] = [:]
         var lastNumber: UInt64 = 0
         /// The next call is woken no earlier than this, if the one before does not send the trial.
         var nextTurn = -TimeInterval.infinity
@@ -59,7 +59,7 @@ final class Circuit: Sendable {
 
     /// Returns when a message may be let through, for it to ask, or the task is cancelled.
     func wait() async {
-        let (turn, now) = (OneShot(), clock.now)
+        let (turn, now) = (Promise<Void>(), clock.now)
         let number = state.withLock { state -> UInt64? in
             guard state.circuit.refusal(at: now) != nil else { return nil }
             state.lastNumber += 1
@@ -86,7 +86,7 @@ final class Circuit: Sendable {
     /// a call whose slot does not come holds nobody up.
     func wakeNext() {
         let now = clock.now
-        let turn = state.withLock { state -> OneShot? in
+        let turn = state.withLock { state -> Promise<Void>? in
             guard state.circuit.nextTrial.map({ $0 <= now }) ?? false, let first = state.waiting.keys.min() else {
                 return nil
             }
@@ -94,7 +94,7 @@ final class Circuit: Sendable {
             return state.waiting.removeValue(forKey: first)
         }
         setAlarm()
-        turn?.end()
+        turn?.set()
     }
 
     // MARK: - The ends of messages
@@ -114,7 +114,7 @@ final class Circuit: Sendable {
             setAlarm()
             return .circuitOpened(circuit.error(host: host, seconds: circuit.nextTrial.map { max(0, $0 - now) }))
         case .closed:
-            for (_, turn) in turns.sorted(by: { $0.key < $1.key }) { turn.end() }
+            for (_, turn) in turns.sorted(by: { $0.key < $1.key }) { turn.set() }
             return .circuitClosed
         case .freed: wakeNext()
         case nil: break

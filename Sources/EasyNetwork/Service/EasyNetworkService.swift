@@ -112,16 +112,16 @@ public final class EasyNetworkService: Sendable {
     ) {
         caller?.callGroup.callbackIsPending()
         // The end waits for the closure of the cache's answer, which is not called after it.
-        let cachedDelivery = hears.cached ? Locked<(delivery: OneShot?, isOver: Bool)>((nil, false)) : nil
+        let cachedDelivery = hears.cached ? Locked<(delivery: Promise<Void>?, isOver: Bool)>((nil, false)) : nil
         var cached: (@Sendable (any Sendable) -> Void)?
         if let cachedDelivery {
             cached = { item in
-                let delivery = OneShot()
+                let delivery = Promise<Void>()
                 let isWanted = cachedDelivery.withLock { state in
                     if !state.isOver { state.delivery = delivery }
                     return !state.isOver
                 }
-                if isWanted { deliver(.cached(CallGroup.typed(item)), delivery.end) }
+                if isWanted { deliver(.cached(CallGroup.typed(item)), delivery.set) }
             }
         }
         var call = CallRequest(request)
@@ -147,7 +147,7 @@ public final class EasyNetworkService: Sendable {
                 state.isOver = true
                 return state.delivery
             }
-            if let delivery { delivery.whenOver(end) } else { end() }
+            if let delivery { delivery.whenSet(end) } else { end() }
         }
     }
 

@@ -1,49 +1,6 @@
 import Dispatch
 import Foundation
 
-/// An event that happens once, with actions for it.
-package final class OneShot: Sendable {
-    private let state = Locked<(isOver: Bool, action: (@Sendable () -> Void)?)>((false, nil))
-
-    package init() {}
-
-    /// Adds an action, and runs it at once if the event has happened.
-    package func whenOver(_ action: @escaping @Sendable () -> Void) {
-        let isOver = state.withLock { state in
-            guard !state.isOver else { return true }
-            guard let first = state.action else {
-                state.action = action
-                return false
-            }
-            // Seldom: nearly every event has one action.
-            state.action = {
-                first()
-                action()
-            }
-            return false
-        }
-        if isOver { action() }
-    }
-
-    /// The event happens: runs the actions, in order. Further calls do nothing.
-    package func end() {
-        let action = state.withLock { state in
-            state.isOver = true
-            return state.action.take()
-        }
-        action?()
-    }
-
-    /// Returns when the event has happened. Cancelling the task makes it happen.
-    package func wait() async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in whenOver { continuation.resume() } }
-        } onCancel: {
-            end()
-        }
-    }
-}
-
 extension AsyncStream.Continuation {
     /// Calls `action` on the ``WorkQueue`` when the stream is not read any more, or has finished.
     ///

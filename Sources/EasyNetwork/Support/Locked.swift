@@ -49,6 +49,9 @@ package struct Locked<State>: @unchecked Sendable {
         }
     }
 
+    /// Whether both are the same lock.
+    static func === (one: Self?, other: Self) -> Bool { one?.storage === other.storage }
+
     /// Replaces the state and returns the old one, so that it is released outside the lock.
     @discardableResult
     package func exchange(_ new: State) -> State {

@@ -30,9 +30,9 @@ extension NetworkClock {
 
     /// Returns after `delay` seconds, or when the task is cancelled.
     func sleep(_ delay: TimeInterval) async {
-        let end = OneShot()
-        let timer = schedule(after: delay) { end.end() }
-        await end.wait()
+        let over = Promise<Void>()
+        let timer = schedule(after: delay) { over.set() }
+        await over.wait()
         timer.cancel()
     }
 }

@@ -115,8 +115,8 @@ struct RequestCarrierTests {
         let carrier = RequestCarrier(Self.message())
         queue.add(carrier)
         let wait = {
-            let begun = OneShot()
-            let task = Task { try await carrier.valueAsCounted { begun.end() } }
+            let begun = Promise<Void>()
+            let task = Task { try await carrier.valueAsCounted { begun.set() } }
             await begun.wait()
             return task
         }

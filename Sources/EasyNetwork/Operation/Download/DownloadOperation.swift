@@ -37,10 +37,10 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         /// Has the whole download; nil before the start.
         var task: Task<Void, Never>?
         /// Over when the files that a user sees are as they stay.
-        var filesAreDone: OneShot?
+        var filesAreDone: Promise<Void>?
         var turn = DownloadTurn()
         /// Over when the pause ends; nil without one.
-        var resumed: OneShot?
+        var resumed: Promise<Void>?
         /// Writes the file; nil before that is open.
         var writer: DownloadWriter?
         /// Runs while the connection is kept for an urgent job.
@@ -163,19 +163,19 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     public func pause() {
         apply { download in
             guard !download.turn.isPaused, !hasOutcome else { return [] }
-            download.resumed = OneShot()
+            download.resumed = Promise<Void>()
             return download.turn.pause()
         }
     }
 
     /// Goes on after ``pause()``, when there is a slot.
     public func resume() {
-        var resumed: OneShot?
+        var resumed: Promise<Void>?
         apply { download in
             resumed = download.resumed.take()
             return download.turn.resume()
         }
-        resumed?.end()
+        resumed?.set()
     }
 
     // MARK: - Urgent jobs
@@ -229,7 +229,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         guard let request = takeRequest() else { return }
         download.withLock { download in
             guard !hasOutcome else { return }
-            download.filesAreDone = OneShot()
+            download.filesAreDone = Promise<Void>()
             download.task = WorkQueue.task { await self.run(request) }
         }
     }
@@ -262,7 +262,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         }
         // The operation has ended, perhaps earlier and for another reason. A body that was too long would be so again.
         await writer?.close(keepingPart: keepsPart && error != nil && error?.code != .bodyTooLong)
-        download.withLock { $0.filesAreDone }?.end()
+        download.withLock { $0.filesAreDone }?.set()
         await writer?.release()
         if let part { releaseClaim(part) }
     }
@@ -369,8 +369,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     }
 
     private func waitForSlot() async {
-        let slot = OneShot()
-        reclaimSlot(if: { true }) { slot.end() }
+        let slot = Promise<Void>()
+        reclaimSlot(if: { true }) { slot.set() }
         await slot.wait()
     }
 
@@ -379,7 +379,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// The downloads that have a part, by ``DownloadLocation/key``, and whether it is released: they keep other
     /// downloads of this process away. The lock of ``PartialFile`` keeps other processes away, and cannot tell that a
     /// download is about to release its part.
-    private static let claims = Locked<[String: (owner: DownloadOperation, released: SharedResult<Void>)]>([:])
+    private static let claims = Locked<[String: (owner: DownloadOperation, released: Promise<Void>)]>([:])
 
     /// Whether no download of this process has the part.
     static func isFree(_ part: String) -> Bool { claims.withLock { $0[part] == nil } }
@@ -391,7 +391,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         while !hasOutcome {
             let other = Self.claims.withLock { claims in
                 let other = claims[part]
-                if other == nil { claims[part] = (self, SharedResult()) }
+                if other == nil { claims[part] = (self, Promise()) }
                 return other
             }
             guard let other else { return true }
@@ -415,7 +415,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         fetching?.cancel()
         task?.cancel()
         guard let filesAreDone else { return super.deliver(error, done) }
-        filesAreDone.whenOver { super.deliver(error, done) }
+        filesAreDone.whenSet { super.deliver(error, done) }
     }
 }
 

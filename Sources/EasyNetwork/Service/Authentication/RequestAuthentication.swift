@@ -29,7 +29,7 @@ public class RequestAuthentication: @unchecked Sendable {
 
     /// A refresh under way. All requests that need it wait for its one outcome, which is the version of the user whose
     /// credential it refreshed. It holds no credential: the user may sign out before the last request has read it.
-    typealias Refresh = SharedResult<Result<Int, NetworkError>>
+    typealias Refresh = Promise<Result<Int, NetworkError>>
 
     /// What becomes of a message that needs a credential.
     enum Authorization {

@@ -62,16 +62,16 @@ extension EasyNetworkService {
     ///   - delay: in seconds.
     ///   - request: the one that is sent afterwards.
     fileprivate func wait(_ delay: TimeInterval, before request: any BaseAPIRequest) async throws(NetworkError) {
-        let woken = OneShot()
+        let woken = Promise<Void>()
         // A call that is never sent, so that it is cancelled with the service.
         var pause = CallRequest(request)
         (pause.isTold, pause.isAnnounced) = (false, false)
-        let call = Call(pause, in: group) { _, _, _ in woken.end() }
+        let call = Call(pause, in: group) { _, _, _ in woken.set() }
         if let refusal = group.enter(call).refusal {
             group.leave(call)
             throw refusal
         }
-        let timer = configuration.settings.clock.schedule(after: delay) { woken.end() }
+        let timer = configuration.settings.clock.schedule(after: delay) { woken.set() }
         await woken.wait()
         timer.cancel()
         group.leave(call)

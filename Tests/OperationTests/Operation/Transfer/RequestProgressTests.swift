@@ -72,7 +72,7 @@ struct RequestProgressTests {
         final class SlowOperation: RequestOperation<Send>, @unchecked Sendable {
             let mayGoOn = DispatchSemaphore(value: 0)
 
-            override func beginCall(_ begin: (OneShot?) -> Void) {
+            override func beginCall(_ begin: (Promise<Void>?) -> Void) {
                 super.beginCall(begin)
                 _ = mayGoOn.wait(timeout: .now() + 60)
             }

@@ -1,0 +1,67 @@
+/// A value that is set once, and the actions and tasks that wait for it. Copies share both.
+package struct Promise<Value: Sendable>: Sendable {
+    private typealias Action = @Sendable () -> Void
+
+    private struct State {
+        var value: Value?
+        /// Nearly every promise has one action, which needs no array.
+        var first: Action?
+        var others: [Action] = []
+    }
+
+    private let state = Locked(State())
+
+    package init() {}
+
+    /// Nil until it is set.
+    package var value: Value? { state.withLock { $0.value } }
+
+    /// Sets the value, and runs the actions in order. Only the first call has an effect.
+    ///
+    /// - Returns: whether this call is the first.
+    @discardableResult
+    package func set(_ value: Value) -> Bool {
+        let actions = state.withLock { state -> (first: Action?, others: [Action])? in
+            guard state.value == nil else { return nil }
+            state.value = value
+            return (state.first.take(), state.others.take())
+        }
+        guard let actions else { return false }
+        actions.first?()
+        for action in actions.others { action() }
+        return true
+    }
+
+    /// Adds an action for when the value is set, and runs it at once if it is.
+    package func whenSet(_ action: @escaping @Sendable () -> Void) {
+        let isSet = state.withLock { state in
+            guard state.value == nil else { return true }
+            if state.first == nil { state.first = action } else { state.others.append(action) }
+            return false
+        }
+        if isSet { action() }
+    }
+
+    /// Waits for the value. Cancelling the task ends this wait, and no other.
+    ///
+    /// - Returns: nil if the task was cancelled before.
+    @discardableResult
+    package func wait() async -> Value? {
+        let end = Promise<Void>()
+        whenSet { end.set() }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in end.whenSet { continuation.resume() } }
+        } onCancel: {
+            end.set()
+        }
+        return value
+    }
+
+    /// Whether both are the same promise.
+    static func === (one: Self?, other: Self) -> Bool { one?.state === other.state }
+}
+
+extension Promise<Void> {
+    /// The event happens that the promise stands for.
+    package func set() { set(()) }
+}
