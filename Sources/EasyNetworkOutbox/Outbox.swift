@@ -88,7 +88,6 @@ public final class Outbox: Sendable {
         var nextSweep: TimeInterval = -.infinity
         /// Whether the network has changed since the last look at one that is there.
         var networkHasChanged = false
-        var listeners: [Int: (tag: String?, continuation: AsyncStream<OutboxEvent>.Continuation)] = [:]
         /// The tasks that wait for a drain or a stop, by its number.
         var waits: [Int: Promise<Void>] = [:]
         /// The drains that have ended since the outbox was started again.
@@ -112,6 +111,7 @@ public final class Outbox: Sendable {
     let service: EasyNetworkService
     let activity: ExpiringActivity?
     let state: Locked<State>
+    private let listeners = Multicast<OutboxEvent>()
     /// For the next look.
     let alarm = Alarm()
 
@@ -151,9 +151,7 @@ public final class Outbox: Sendable {
     }
 
     deinit {
-        let state = state.withLock { $0 }
-        state.networkTask?.cancel()
-        for listener in state.listeners.values { listener.continuation.finish() }
+        state.withLock { $0.networkTask }?.cancel()
     }
 
     /// Gives back what the system takes from a process that is killed: for a simulation of that.
@@ -222,32 +220,15 @@ public final class Outbox: Sendable {
 
     /// The events of this outbox's entries from now on. Each call returns a new sequence, which ends with the outbox.
     /// A listener that is slow loses the oldest of more than a thousand events.
-    public var events: AsyncStream<OutboxEvent> { newEvents(nil) }
+    public var events: AsyncStream<OutboxEvent> { listeners.stream(keeping: 1_000) }
 
     /// The events of the entries with a tag, see ``events``.
-    public func events(tag: String) -> AsyncStream<OutboxEvent> { newEvents(tag) }
-
-    private func newEvents(_ tag: String?) -> AsyncStream<OutboxEvent> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
-            let number = state.withLock { state in
-                let number = state.newNumber()
-                state.listeners[number] = (tag, continuation)
-                return number
-            }
-            continuation.whenTerminated { [weak self] in
-                let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
-                withExtendedLifetime(listener) {}
-            }
-        }
-    }
+    public func events(tag: String) -> AsyncStream<OutboxEvent> { listeners.stream(keeping: 1_000, topic: tag) }
 
     /// - Parameter options: those of the entry. Default nil: as far as they are known.
     func tell(_ event: OutboxEvent, _ options: OutboxOptions? = nil) {
-        let listeners = state.withLock { state in
-            let tags = (options ?? state.details[event.id]?.options)?.tags ?? []
-            return state.listeners.values.filter { listener in listener.tag.map(tags.contains) ?? true }
-        }
-        for listener in listeners { listener.continuation.yield(event) }
+        let options = options ?? state.withLock { $0.details[event.id]?.options }
+        listeners.send(event, topics: options?.tags ?? [])
     }
 
     // MARK: - Starting and ending

@@ -36,8 +36,8 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         var partials: Partials?
         var count: TransferMeter.Count?
         var isOver = false
-        var listeners: [Int: AsyncStream<TransferMeter.Count>.Continuation] = [:]
-        var lastListener = 0
+        /// Nil until somebody wants them.
+        var counts: Multicast<TransferMeter.Count>?
     }
 
     /// The key of the load.
@@ -90,26 +90,13 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     /// again with each message, as after a retry. A resource from memory has none, and an answer from the cache
     /// neither.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> {
-        let (stream, listener) = AsyncStream.makeStream(
-            of: TransferMeter.Count.self,
-            bufferingPolicy: .bufferingNewest(1)
-        )
-        let (number, isOver) = state.withLock { state in
-            state.lastListener += 1
-            if let count = state.count { listener.yield(count) }
-            if !state.isOver { state.listeners[state.lastListener] = listener }
-            return (state.lastListener, state.isOver)
+        let stream = state.withLock { state in
+            let counts = state.counts ?? Multicast()
+            // Otherwise the sequence ends after the last count.
+            if !state.isOver { state.counts = counts }
+            return counts.stream(first: state.count)
         }
-        guard !isOver else {
-            listener.finish()
-            return stream
-        }
-        listener.whenTerminated { [weak self] in
-            // Released outside the lock.
-            let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
-            withExtendedLifetime(listener) {}
-        }
-        if let count = loader.wantsCounts(ObjectIdentifier(self), key) { note(count, isLatest: false) }
+        if result == nil, let count = loader.wantsCounts(ObjectIdentifier(self), key) { note(count, isLatest: false) }
         return stream
     }
 
@@ -150,17 +137,17 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         state.withLock { state in
             guard isLatest || state.count == nil else { return }
             state.count = count
-            for listener in state.listeners.values { listener.yield(count) }
+            state.counts?.send(count)
         }
     }
 
     func end(_ result: Result<Resource, NetworkError>) {
         guard outcome.set(result) else { return }
-        let (completion, partials, listeners) = state.withLock { state in
+        let (completion, partials, counts) = state.withLock { state in
             state.isOver = true
-            return (state.completion.take(), state.partials.take(), exchange(&state.listeners, with: [:]))
+            return (state.completion.take(), state.partials.take(), state.counts.take())
         }
-        for listener in listeners.values { listener.finish() }
+        counts?.finish()
         switch result {
         case .success(let resource):
             partials?.yield(resource)

@@ -76,7 +76,8 @@ public final class NetworkReachability: @unchecked Sendable {
         }
     }
 
-    let state: Locked<(now: State, readers: [UUID: AsyncStream<Status>.Continuation])>
+    private let state: Locked<State>
+    let readers = Multicast<Status>()
 
     #if canImport(Network) && !os(watchOS)
     private var monitor: NWPathMonitor?
@@ -89,46 +90,41 @@ public final class NetworkReachability: @unchecked Sendable {
 
     /// A network whose status is set by its owner. Default ``Status/reachable``.
     public init(_ status: Status = .reachable) {
-        state = Locked((State(status), [:]))
+        state = Locked(State(status))
         isSystem = false
     }
 
     init(_ status: Status, isSystem: Bool) {
-        state = Locked((State(status), [:]))
+        state = Locked(State(status))
         self.isSystem = isSystem
-    }
-
-    deinit {
-        for reader in state.withLock({ $0.readers.values.map { $0 } }) { reader.finish() }
     }
 
     /// The current status. All readers of ``statuses`` are notified of a change.
     public var status: Status {
-        get { state.withLock { $0.now.status } }
+        get { state.withLock { $0.status } }
         set { change { $0.status = newValue } }
     }
 
     /// Whether the network costs by the byte, as that of a phone does. Default false. The system's is known on Apple's
     /// platforms but watchOS; elsewhere set it, if the program knows.
     public var isExpensive: Bool {
-        get { state.withLock { $0.now.isExpensive } }
+        get { state.withLock { $0.isExpensive } }
         set { change { $0.isExpensive = newValue } }
     }
 
     /// Whether the user has asked for little traffic ("Low Data Mode"). Default false. The system's is known on Apple's
     /// platforms but watchOS; elsewhere set it, if the program knows.
     public var isConstrained: Bool {
-        get { state.withLock { $0.now.isConstrained } }
+        get { state.withLock { $0.isConstrained } }
         set { change { $0.isConstrained = newValue } }
     }
 
     private func change(_ body: (inout State) -> Void) {
         state.withLock { state in
-            let old = state.now
-            body(&state.now)
-            guard state.now != old else { return }
-            // Under the lock, so that the last status that a reader gets is the current one; it only enqueues it.
-            for reader in state.readers.values { reader.yield(state.now.status) }
+            let old = state
+            body(&state)
+            // Under the lock, so that the last status that a reader gets is the current one.
+            if state != old { readers.send(state.status) }
         }
     }
 
@@ -149,23 +145,8 @@ public final class NetworkReachability: @unchecked Sendable {
     ///
     /// Only the newest status is kept for a slow reader: it misses those before, and may get the same one twice. To
     /// know whether there is a network, the newest is enough.
-    public var statuses: AsyncStream<Status> { stream(withCurrent: true) }
+    public var statuses: AsyncStream<Status> { state.withLock { readers.stream(first: $0.status) } }
 
     /// ``statuses`` without the current one: the first is the status after the next change, however late it is read.
-    package var changes: AsyncStream<Status> { stream(withCurrent: false) }
-
-    private func stream(withCurrent: Bool) -> AsyncStream<Status> {
-        let (stream, reader) = AsyncStream.makeStream(of: Status.self, bufferingPolicy: .bufferingNewest(1))
-        let id = UUID()
-        reader.whenTerminated { [weak self] in
-            let reader = self?.state.withLock { $0.readers.removeValue(forKey: id) }
-            // Released outside of the lock.
-            withExtendedLifetime(reader) {}
-        }
-        state.withLock { state in
-            state.readers[id] = reader
-            if withCurrent { reader.yield(state.now.status) }
-        }
-        return stream
-    }
+    package var changes: AsyncStream<Status> { readers.stream() }
 }

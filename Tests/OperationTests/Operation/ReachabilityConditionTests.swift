@@ -99,7 +99,7 @@ struct ReachabilityConditionTests {
         let endedInside = Locked(false)
         // Not on the threads of tasks, which must not block.
         DispatchQueue.global().async {
-            network.state.withLock { _ in
+            network.readers.state.withLock { _ in
                 // In the middle of a change. Cancelled by another thread, as the cancel may wait for the lock as well.
                 DispatchQueue.global().async { reader.cancel() }
                 // The limit is for a reader that never ends.
@@ -111,7 +111,7 @@ struct ReachabilityConditionTests {
         await isOver.opened()
         expect(endedInside.withLock { $0 })
         network.status = .unreachable
-        await expect(eventually { network.state.withLock { $0.readers.isEmpty } })
+        await expect(eventually { network.readers.state.withLock { $0.readers.isEmpty } })
     }
 
     @Test("OPQ-9: the stream of statuses begins with the current one, and ends its observation when it is not read")

@@ -15,7 +15,7 @@ struct HostReachabilityTests: ServiceSuite {
     }
 
     /// The jobs, queues and calls that wait.
-    private var readerCount: Int { network.state.withLock { $0.readers.count } }
+    private var readerCount: Int { network.readers.state.withLock { $0.readers.count } }
 
     func prepare(_ host: inout HostSettings) {
         host.reachability = network
@@ -119,7 +119,7 @@ struct HostReachabilityTests: ServiceSuite {
             job.cancel()
             await job.ended()
             let call = Task { try await service.send(Get(api: "a")) }
-            await expect(eventually { system.state.withLock { !$0.readers.isEmpty } })
+            await expect(eventually { system.readers.state.withLock { !$0.readers.isEmpty } })
             call.cancel()
             _ = await call.result
         }

@@ -10,7 +10,7 @@ package final class TransferMeter: Sendable {
     /// The bytes that have been moved, and the length of the body, nil while that is not known.
     package typealias Count = (completedBytes: Int64, totalBytes: Int64?)
 
-    struct State {
+    private struct State {
         var completed: Int64 = 0
         var total: Int64?
         var rate: TransferRate?
@@ -25,8 +25,6 @@ package final class TransferMeter: Sendable {
         var latest: Count?
         /// Whether the end has been published.
         var isOver = false
-        var listeners: [Int: AsyncStream<Count>.Continuation] = [:]
-        var lastListener = 0
         var share: OrderedProgress?
         var published: [@Sendable (Count) -> Void] = []
         /// Called after the last publication.
@@ -62,7 +60,8 @@ package final class TransferMeter: Sendable {
     /// for a finished progress must not go back when the transfer begins again. After a failure it stays where it was.
     let progress = OrderedProgress.root()
     private let clock: any NetworkClock
-    let state = Locked(State())
+    private let state = Locked(State())
+    let counts = Multicast<Count>()
 
     init(kind: Progress.FileOperationKind, clock: any NetworkClock) {
         self.clock = clock
@@ -72,11 +71,6 @@ package final class TransferMeter: Sendable {
         progress.isCancellable = true
         progress.isPausable = false
         progress.setUserInfoObject(kind, forKey: .fileOperationKindKey)
-    }
-
-    /// The owner may never have ended.
-    deinit {
-        for listener in state.withLock({ $0.listeners.values }) { listener.finish() }
     }
 
     // MARK: - Counting
@@ -189,7 +183,7 @@ package final class TransferMeter: Sendable {
             state -> (OrderedProgress?, [@Sendable (Count) -> Void], Int?) in
             state.latest = count
             // Under the lock, so that a new listener gets no older value after this one.
-            for listener in state.listeners.values { listener.yield(count) }
+            counts.send(count)
             state.isOver = outcome != nil
             let mayFall = outcome == nil && bytesPerSecond >= 1
             let next = mayFall && state.plan(at: now + Self.silence) ? state.number : nil
@@ -199,9 +193,8 @@ package final class TransferMeter: Sendable {
         for action in published { action(count) }
         if let share { update(share) }
         guard outcome != nil else { return }
-        let (listeners, actions) = state.withLock { (exchange(&$0.listeners, with: [:]), $0.endActions.take()) }
-        for listener in listeners.values { listener.finish() }
-        for action in actions { WorkQueue.shared.add(action) }
+        counts.finish()
+        for action in state.withLock({ $0.endActions.take() }) { WorkQueue.shared.add(action) }
     }
 
     private func update(_ count: Count, _ bytesPerSecond: Double, _ outcome: Bool?) {
@@ -235,20 +228,7 @@ package final class TransferMeter: Sendable {
     /// The latest value now, the next ones at most ten times a second, and a last one at the end. A slow reader misses
     /// the values between. The progress has been changed before.
     func updates() -> AsyncStream<Count> {
-        let (stream, listener) = AsyncStream.makeStream(of: Count.self, bufferingPolicy: .bufferingNewest(1))
-        let (number, isOver) = state.withLock { state in
-            state.lastListener += 1
-            if let latest = state.latest { listener.yield(latest) }
-            if !state.isOver { state.listeners[state.lastListener] = listener }
-            return (state.lastListener, state.isOver)
-        }
-        if isOver { listener.finish() }
-        listener.whenTerminated { [weak self] in
-            // Released outside the lock.
-            let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
-            withExtendedLifetime(listener) {}
-        }
-        return stream
+        state.withLock { counts.stream(first: $0.latest) }
     }
 
     // MARK: - In a group

@@ -121,7 +121,7 @@ struct TransferMeterTests {
         meter.begin(completed: 0, total: nil)
         let task = Task { for await _ in meter.updates() { break } }
         await task.value
-        await expect(eventually { meter.state.withLock { $0.listeners.isEmpty } })
+        await expect(eventually { meter.counts.state.withLock { $0.readers.isEmpty } })
     }
 
     @Test("TRF-1: the Progress is in bytes, of a file, and indeterminate until the total is known")

@@ -1,16 +1,4 @@
-import Dispatch
 import Foundation
-
-extension AsyncStream.Continuation {
-    /// Calls `action` on the ``WorkQueue`` when the stream is not read any more, or has finished.
-    ///
-    /// Not in place, as `onTermination` is called: with a task that is cancelled that happens under a lock of Swift's,
-    /// for which a `yield` to the task waits on another thread. If that yields under a lock which `action` takes, both
-    /// would wait for ever.
-    package func whenTerminated(_ action: @escaping @Sendable () -> Void) {
-        onTermination = { _ in WorkQueue.shared.add(action) }
-    }
-}
 
 extension OperationQueue {
     /// Adds an operation that may become ready at the same time.
