@@ -55,17 +55,13 @@ extension GroupOperation {
 
     /// Hands on the children that may be handed on.
     final func handOn() {
-        // By one thread at a time, and in a loop: a child that has finished already asks for the next one in here.
-        guard !state.withLock({ exchange(&$0.isHandingOn, with: true) }) else { return }
-        while true {
-            let children = state.withLock { state in
-                var next: [(index: Int, operation: NetworkOperation)] = []
-                while let index = state.group.takeNext() { next.append((index, state.children[index].operation)) }
-                state.isHandingOn = !next.isEmpty
-                return next
-            }
-            guard !children.isEmpty else { return }
-            run(children)
+        // A child that has finished already asks for the next one in here.
+        state.drain(\.isHandingOn) { state in
+            var next: [(index: Int, operation: NetworkOperation)] = []
+            while let index = state.group.takeNext() { next.append((index, state.children[index].operation)) }
+            return next.isEmpty ? nil : next
+        } do: {
+            run($0)
         }
     }
 

@@ -106,15 +106,9 @@ package final class EventBroadcast: Sendable {
 
     /// Delivers the noted events, unless another thread is at it, which then delivers them too.
     func deliver() {
-        var isFirst = true
-        while true {
-            let (pending, listeners) = state.withLock { state -> ([Delivery], [(number: Int, listener: Listener)]) in
-                if isFirst, state.isDelivering { return ([], []) }
-                state.isDelivering = !state.pending.isEmpty
-                return (state.pending.take(), state.listeners)
-            }
-            guard !pending.isEmpty else { return }
-            isFirst = false
+        state.drain(\.isDelivering) { state in
+            state.pending.isEmpty ? nil : (pending: state.pending.take(), listeners: state.listeners)
+        } do: { pending, listeners in
             for delivery in pending {
                 switch delivery {
                 case .event(let event, let numbers):

@@ -49,6 +49,20 @@ package struct Locked<State>: @unchecked Sendable {
         }
     }
 
+    /// Takes work and does it outside the lock until none is left, in one thread at a time: a second thread, and the
+    /// work itself, leave what they add to that one. Nothing else changes `isBusy`.
+    @inline(__always)
+    func drain<Work>(_ isBusy: WritableKeyPath<State, Bool>, _ take: (inout State) -> Work?, do work: (Work) -> Void) {
+        var isMine = false
+        while let next = withLock({ state -> Work? in
+            guard isMine || !state[keyPath: isBusy] else { return nil }
+            let next = take(&state)
+            isMine = next != nil
+            state[keyPath: isBusy] = isMine
+            return next
+        }) { work(next) }
+    }
+
     /// Whether both are the same lock.
     static func === (one: Self?, other: Self) -> Bool { one?.storage === other.storage }
 

@@ -35,14 +35,6 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         var savedVersion = 0
         var isSaving = false
 
-        /// The current credential, if it has to be saved and nobody saves: whoever gets it saves it, says
-        /// `isSaving = false`, and asks again, since there may be another one by then.
-        mutating func takeUnsaved() -> Versioned? {
-            guard !isSaving, savedVersion != version else { return nil }
-            (isSaving, savedVersion) = (true, version)
-            return current
-        }
-
         var current: Versioned { (credential, version, userVersion) }
     }
 
@@ -132,9 +124,12 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     /// Saves the current credential, unless a call of `save` is under way: that is followed by another one.
     private func saveChanges() {
         guard let save else { return }
-        while let unsaved = state.withLock({ $0.takeUnsaved() }) {
+        state.drain(\.isSaving) { state in
+            guard state.savedVersion != state.version else { return nil }
+            state.savedVersion = state.version
+            return state.current
+        } do: { (unsaved: Versioned) in
             save(unsaved.credential)
-            state.withLock { $0.isSaving = false }
         }
     }
 
