@@ -17,10 +17,8 @@ package final class TransferMeter: Sendable {
         /// Whether the transfer succeeded; nil while it goes on.
         var outcome: Bool?
         var lastPublication = -TimeInterval.infinity
-        /// The moment of the next publication, its number, and its timer; nil when none is planned or it is under way.
-        var due: TimeInterval?
-        var number = 0
-        var timer: (any ClockTimer)?
+        /// Whether a publication is to come that will have the latest change.
+        var isPlanned = false
         /// The last publication.
         var latest: Count?
         /// Whether the end has been published.
@@ -39,16 +37,6 @@ package final class TransferMeter: Sendable {
             self.completed = max(0, completed)
             return true
         }
-
-        /// Plans a publication, in place of a later one.
-        ///
-        /// - Returns: false when one is planned before.
-        mutating func plan(at moment: TimeInterval) -> Bool {
-            if let due, due <= moment { return false }
-            due = moment
-            number += 1
-            return true
-        }
     }
 
     /// The least time between two publications, in seconds.
@@ -61,6 +49,8 @@ package final class TransferMeter: Sendable {
     let progress = OrderedProgress.root()
     private let clock: any NetworkClock
     private let state = Locked(State())
+    /// For the next publication.
+    private let alarm = Alarm()
     let counts = Multicast<Count>()
 
     init(kind: Progress.FileOperationKind, clock: any NetworkClock) {
@@ -124,7 +114,7 @@ package final class TransferMeter: Sendable {
         change { state, _ in
             state.outcome = success
             // At once.
-            state.due = nil
+            state.isPlanned = false
             state.lastPublication = -.infinity
             return true
         }
@@ -137,59 +127,52 @@ package final class TransferMeter: Sendable {
 
     private func change(_ change: (inout State, TimeInterval) -> Bool) {
         let now = clock.now
-        let planned = state.withLock { state -> (delay: TimeInterval, number: Int, old: (any ClockTimer)?)? in
-            guard state.outcome == nil, change(&state, now) else { return nil }
-            let moment = max(now, state.lastPublication + Self.interval)
-            return state.plan(at: moment) ? (moment - now, state.number, state.timer.take()) : nil
+        let moment = state.withLock { state -> TimeInterval? in
+            guard state.outcome == nil, change(&state, now), !state.isPlanned else { return nil }
+            state.isPlanned = true
+            return state.lastPublication + Self.interval
         }
-        guard let planned else { return }
-        planned.old?.cancel()
-        schedule(planned.number, after: planned.delay)
-    }
-
-    private func schedule(_ number: Int, after delay: TimeInterval) {
-        guard delay > 0 else { return publish(number) }
-        let timer = clock.schedule(after: delay) { [weak self] in self?.publish(number) }
-        let isNeeded = state.withLock { state in
-            if state.number == number { state.timer = timer }
-            return state.number == number
-        }
-        if !isNeeded { timer.cancel() }
+        if let moment { publish(at: moment, now) }
     }
 
     // MARK: - Publishing
 
+    /// Publishes at a moment, or now if that has passed. Nothing is published after the end.
+    private func publish(at moment: TimeInterval, _ now: TimeInterval) {
+        let isDue = moment <= now
+        alarm.set(isDue || state.withLock { $0.outcome != nil } ? nil : moment, clock) { [weak self] in
+            self?.publish()
+        }
+        if isDue { publish() }
+    }
+
     /// A single publication at a time, and not on the caller's thread: observers of the progress may take long.
-    private func publish(_ number: Int) {
+    private func publish() {
         WorkQueue.shared.add {
-            self.progress.order.add { self.publishLatest(number) }
+            self.progress.order.add { self.publishLatest() }
             self.progress.order.run()
         }
     }
 
-    private func publishLatest(_ number: Int) {
+    private func publishLatest() {
         let now = clock.now
         let found = state.withLock { state -> (count: Count, bytesPerSecond: Double, outcome: Bool?)? in
-            // Another one has been planned in its place.
-            guard state.number == number else { return nil }
-            state.due = nil
+            guard !state.isOver else { return nil }
+            state.isPlanned = false
             state.lastPublication = now
             state.rate?.note(completed: state.completed, at: now)
             return ((state.completed, state.total), state.rate?.bytesPerSecond(at: now) ?? 0, state.outcome)
         }
         guard let (count, bytesPerSecond, outcome) = found else { return }
         update(count, bytesPerSecond, outcome)
-        let (share, published, next) = state.withLock {
-            state -> (OrderedProgress?, [@Sendable (Count) -> Void], Int?) in
+        let (share, published) = state.withLock { state in
             state.latest = count
             // Under the lock, so that a new listener gets no older value after this one.
             counts.send(count)
             state.isOver = outcome != nil
-            let mayFall = outcome == nil && bytesPerSecond >= 1
-            let next = mayFall && state.plan(at: now + Self.silence) ? state.number : nil
-            return (state.share, state.published, next)
+            return (state.share, state.published)
         }
-        if let next { schedule(next, after: Self.silence) }
+        if bytesPerSecond >= 1 { publish(at: now + Self.silence, now) }
         for action in published { action(count) }
         if let share { update(share) }
         guard outcome != nil else { return }
