@@ -106,22 +106,16 @@ public final class NetworkLogger: Sendable {
 
     /// Logs the jobs of a queue from now on, and those that are there. The queue is not kept alive.
     public func log(_ queue: NetworkQueue) {
-        subscriptions.add(queue.broadcast) {
-            queue.subscribe(bodyCount: setting.wantedBodyCount) { [weak self] event in self?.receive(event) }
-        }
+        subscriptions.add(queue, bodyCount: setting.wantedBodyCount) { [weak self] event in self?.receive(event) }
     }
 
     /// Logs the calls to a host from now on. An event that the log has from a queue is not logged twice. The host is
     /// not kept alive.
     public func log(_ host: HostConfiguration) {
-        subscriptions.add(host.broadcast) {
-            host.subscribe(bodyCount: setting.wantedBodyCount) { [weak self] event in
-                guard let self, event.level >= setting.level, !(event.loggedBy.map(subscriptions.contains) ?? false)
-                else {
-                    return
-                }
-                receive(event)
-            }
+        subscriptions.add(host, bodyCount: setting.wantedBodyCount) { [weak self] event in
+            // The start and the end of a call are those of its job.
+            guard let self, event.queueOfCall.map(subscriptions.contains) != true else { return }
+            receive(event)
         }
     }
 

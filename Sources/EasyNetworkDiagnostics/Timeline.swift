@@ -68,21 +68,17 @@ public final class Timeline: Sendable {
     /// Records the jobs of a queue: those that are there, and those that are added later. Recording a queue twice has
     /// no effect. The queue is not kept alive.
     public func record(_ queue: NetworkQueue) {
-        let receive = receiver(fromQueue: true)
-        subscriptions.add(queue.broadcast) {
-            queues.withLock { queues in
-                queues.removeAll { $0.queue == nil }
-                queues.append(WeakQueue(queue: queue))
-            }
-            return queue.subscribe(receive)
+        queues.withLock { queues in
+            queues.removeAll { $0.queue == nil || $0.queue === queue }
+            queues.append(WeakQueue(queue: queue))
         }
+        subscriptions.add(queue, receiver(fromQueue: true))
     }
 
     /// Records the calls to a host from now on; a call of a job that is recorded with its queue is shown in that job's
     /// row. Recording a host twice has no effect. The host is not kept alive.
     public func record(_ host: HostConfiguration) {
-        let receive = receiver(fromQueue: false)
-        subscriptions.add(host.broadcast) { host.subscribe(receive) }
+        subscriptions.add(host, receiver(fromQueue: false))
     }
 
     private func receiver(fromQueue isFromQueue: Bool) -> @Sendable (NetworkEvent) -> Void {

@@ -28,7 +28,6 @@ struct TimelineRecord: Sendable {
 
     struct Attempt: Sendable {
         let call: UInt64?
-        let isRepeated: Bool
         let reason: String
         let request: Request
         /// How many messages of the call went before it.
@@ -57,7 +56,6 @@ struct TimelineRecord: Sendable {
         /// In its row, from 0.
         let number: Int
         var call: UInt64?
-        var isRepeated = false
         let kind: Kind
         var span: Span
         /// The end of a delay, or the moment from which a slot was waited for.
@@ -67,7 +65,7 @@ struct TimelineRecord: Sendable {
     }
 
     /// `miss` is the reason of a miss; nil for a hit.
-    typealias CacheAnswer = (isRepeated: Bool, date: Date, miss: String?)
+    typealias CacheAnswer = (date: Date, miss: String?)
 
     /// A job or a call.
     struct Row: Sendable {
@@ -101,7 +99,7 @@ struct TimelineRecord: Sendable {
         var isWritten = false
         /// Why it waits at the moment of a picture.
         var reason: WaitReason?
-        /// Whether a queue tells of it, so that what its host repeats is left out.
+        /// Whether a queue tells of it.
         var isToldByQueue = false
         /// Whether the host tells of the end of its calls.
         var hasCallEvents = false
@@ -150,11 +148,7 @@ struct TimelineRecord: Sendable {
         guard let number = number(for: event, fromQueue: isFromQueue) else { return forget(event) }
         defer { forget(event) }
         let index = number % limit
-        if isFromQueue {
-            if !ring[index].isToldByQueue { ring[index].setToldByQueue() }
-        } else if event.isRepeated, ring[index].isToldByQueue {
-            return
-        }
+        if isFromQueue { ring[index].isToldByQueue = true }
         if case .added(let others) = event.kind, !others.isEmpty, ring[index].dependencies.isEmpty {
             let shown = others.filter { !$0.isHiddenJob }.prefix(Self.partLimit)
             let dependencies = shown.map { (key: key(of: $0), name: $0.nameOrType) }
@@ -343,7 +337,6 @@ extension TimelineRecord.Row {
             attempts.append(
                 TimelineRecord.Attempt(
                     call: event.callNumber,
-                    isRepeated: event.isRepeated,
                     reason: attempt.reason.rawValue,
                     request: request,
                     resendCount: attempts.last { $0.call == event.callNumber }.map { $0.resendCount + 1 } ?? 0,
@@ -397,7 +390,6 @@ extension TimelineRecord.Row {
             TimelineRecord.Wait(
                 number: waitCount,
                 call: event.callNumber,
-                isRepeated: event.isRepeated,
                 kind: kind,
                 span: TimelineRecord.Span(start: event.date),
                 limit: limit
@@ -449,7 +441,7 @@ extension TimelineRecord.Row {
     }
 
     private mutating func note(cacheMiss miss: String?, _ event: NetworkEvent) {
-        cache.append((event.isRepeated, event.date, miss))
+        cache.append((event.date, miss))
         cache.keepNewest()
         if isCallOfQueue, miss == nil {
             if started == nil { started = event.date }
@@ -499,14 +491,6 @@ extension TimelineRecord.Row {
         for index in waits.indices where isOver(waits[index].span, waits[index].call) { waits[index].isWritten = true }
         isWritten = true
         return new
-    }
-
-    /// Drops what the host told, since the queue tells the same.
-    fileprivate mutating func setToldByQueue() {
-        isToldByQueue = true
-        attempts.removeAll(where: \.isRepeated)
-        waits.removeAll(where: \.isRepeated)
-        cache.removeAll { $0.isRepeated }
     }
 }
 

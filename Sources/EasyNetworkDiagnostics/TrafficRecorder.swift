@@ -55,16 +55,11 @@ public final class TrafficRecorder: Sendable {
     }
 
     private struct RecordedCall {
-        /// The queue or the host that told of the call first; the other one repeats it.
-        let source: ObjectIdentifier
         var attemptCount = 0
         var start: Start?
     }
 
     private struct State {
-        /// The queues and hosts, by their listeners, which the subscriptions keep alive.
-        var sources: Set<ObjectIdentifier> = []
-        var subscriptions: [EventSubscription] = []
         var calls: [UInt64: RecordedCall] = [:]
         var isFinished = false
     }
@@ -75,6 +70,7 @@ public final class TrafficRecorder: Sendable {
     private let writer: HARWriter
     private let file: HARFile
     private let state = Locked(State())
+    private let subscriptions = EventSubscriptions()
 
     /// Creates the file. One that is there is overwritten and taken away from all but its owner, or, with a rotation,
     /// kept beside it.
@@ -101,13 +97,13 @@ public final class TrafficRecorder: Sendable {
 
     /// Records the calls of the queue's jobs from now on. Does nothing after ``finish()``.
     public func record(_ queue: NetworkQueue) {
-        record(queue.broadcast) { queue.subscribe($0) }
+        subscriptions.add(queue) { [weak self] event in self?.receive(event) }
     }
 
     /// Records the calls to the host from now on, those of jobs too. A call of a queue that is also recorded appears
     /// once. Does nothing after ``finish()``.
     public func record(_ host: HostConfiguration) {
-        record(host.broadcast) { host.subscribe($0) }
+        subscriptions.add(host) { [weak self] event in self?.receive(event) }
     }
 
     /// Ends the recording. When it returns, every attempt is in the file, those under way as cancelled.
@@ -115,14 +111,12 @@ public final class TrafficRecorder: Sendable {
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has
     ///   the others.
     public func finish() async throws(NetworkError) {
-        await told()
-        let (subscriptions, calls) = state.withLock { state in
+        await subscriptions.settled()
+        subscriptions.end()
+        let calls = state.withLock { state in
             state.isFinished = true
-            defer { state.calls = [:] }
-            return (state.subscriptions.take(), state.calls)
+            return exchange(&state.calls, with: [:])
         }
-        // Released outside the lock.
-        withExtendedLifetime(subscriptions) {}
         let now = Date()
         for (number, call) in calls.sorted(by: { $0.key < $1.key }) {
             guard let start = call.start else { continue }
@@ -134,40 +128,24 @@ public final class TrafficRecorder: Sendable {
 
     /// Returns when every attempt that has ended is in the file.
     func settled() async throws(NetworkError) {
-        await told()
+        await subscriptions.settled()
         try await file.settled()
     }
 
-    /// Returns when all events up to now have been received.
-    private func told() async {
-        for subscription in state.withLock({ $0.subscriptions }) { await subscription.settled() }
-    }
-
-    private func record(
-        _ broadcast: EventBroadcast,
-        _ subscribe: (@escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription
-    ) {
-        let source = ObjectIdentifier(broadcast)
-        guard state.withLock({ !$0.isFinished && $0.sources.insert(source).inserted }) else { return }
-        let subscription = subscribe { [weak self] event in self?.receive(event, from: source) }
-        state.withLock { if !$0.isFinished { $0.subscriptions.append(subscription) } }
-    }
-
-    private func receive(_ event: NetworkEvent, from source: ObjectIdentifier) {
-        // Before the kind, whose contents would be copied.
-        guard let callNumber = event.callNumber, isSource(source, of: callNumber) else { return }
+    private func receive(_ event: NetworkEvent) {
+        guard let callNumber = event.callNumber else { return }
         switch event.kind {
         case .attemptStarted(let attempt, let message):
             let job = HAREntry.Job(event)
-            withCall(callNumber, from: source) { call in
+            withCall(callNumber) { call in
                 call.attemptCount += 1
                 call.start = Start(attempt, message, at: event.date, number: call.attemptCount, job: job)
             }
         case .attemptEnded(let attempt, let result):
-            guard let start = withCall(callNumber, from: source, { $0.start.take() }) ?? nil else { return }
+            guard let start = withCall(callNumber, { $0.start.take() }) ?? nil else { return }
             append(start, attempt, result, until: event.date, callNumber)
         case .servedFromCache(let response):
-            guard withCall(callNumber, from: source, { _ in }) != nil, let url = response.url else { return }
+            guard withCall(callNumber, { _ in }) != nil, let url = response.url else { return }
             append(
                 HAREntry(
                     TransportRequest(method: response.requestMethod ?? .get, url: url),
@@ -181,21 +159,12 @@ public final class TrafficRecorder: Sendable {
         }
     }
 
-    /// Whether no other source has told of the call.
-    private func isSource(_ source: ObjectIdentifier, of call: UInt64) -> Bool {
-        state.withLock { $0.calls[call]?.source ?? source == source }
-    }
-
-    /// - Returns: nil when another source tells of this call.
+    /// - Returns: nil when the recording has ended.
     @discardableResult
-    private func withCall<Result>(
-        _ number: UInt64,
-        from source: ObjectIdentifier,
-        _ body: (inout RecordedCall) -> Result
-    ) -> Result? {
+    private func withCall<Result>(_ number: UInt64, _ body: (inout RecordedCall) -> Result) -> Result? {
         state.withLock { state in
-            guard !state.isFinished, state.calls[number]?.source ?? source == source else { return nil }
-            let result = body(&state.calls[number, default: RecordedCall(source: source)])
+            guard !state.isFinished else { return nil }
+            let result = body(&state.calls[number, default: RecordedCall()])
             if state.calls.count > Self.callLimit {
                 let limit = state.calls.keys.sorted()[Self.callLimit / 2]
                 state.calls = state.calls.filter { $0.key >= limit || $0.value.start != nil }

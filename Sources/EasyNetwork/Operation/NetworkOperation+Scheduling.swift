@@ -13,12 +13,11 @@ extension NetworkOperation {
 
     /// Tells the listeners of the operation's queue.
     ///
-    /// - Returns: the queue's broadcast; nil when nothing listens.
+    /// - Returns: the owners of the listeners.
     @discardableResult
-    final func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64? = nil) -> ObjectIdentifier? {
-        guard let scheduling, scheduling.queue.broadcast.isHeard else { return nil }
-        scheduling.queue.tell(kind, of: scheduling.job, callNumber: callNumber)
-        return ObjectIdentifier(scheduling.queue.broadcast)
+    final func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64? = nil) -> [ObjectIdentifier] {
+        guard let scheduling, scheduling.queue.broadcast.isHeard else { return [] }
+        return scheduling.queue.tell(kind, of: scheduling.job, callNumber: callNumber)
     }
 
     /// The dependencies of an operation that becomes a job, whether anything outside of that queue waits for it, and

@@ -20,12 +20,16 @@ extension NetworkQueue {
 
     /// - Parameters:
     ///   - bodyCount: the first bytes that are wanted of bodies that are used while they come. Default 0.
+    ///   - owner: who listens: what it hears from here, a host does not tell it again. Default nil.
     ///   - receive: called on any thread, possibly the transport's: it must not block.
     package func subscribe(
         bodyCount: Int = 0,
+        owner: AnyObject? = nil,
         _ receive: @escaping @Sendable (NetworkEvent) -> Void
     ) -> EventSubscription {
-        EventSubscription(broadcast, listen(EventBroadcast.Listener(receive: receive, bodyCount: bodyCount)))
+        let owner = owner.map(ObjectIdentifier.init)
+        let listener = EventBroadcast.Listener(receive: receive, bodyCount: bodyCount, owner: owner)
+        return EventSubscription(broadcast, listen(listener))
     }
 
     /// Adds a listener, which first receives what is there.
@@ -97,8 +101,10 @@ extension NetworkQueue {
     }
 
     /// Tells an event of a job's call or body.
-    func tell(_ kind: NetworkEvent.Kind, of job: Job, callNumber: UInt64?) {
-        state.withLock { _ in broadcast.note(event(kind, job, callNumber: callNumber)) }
-        broadcast.deliver()
+    ///
+    /// - Returns: the owners of the listeners.
+    func tell(_ kind: NetworkEvent.Kind, of job: Job, callNumber: UInt64?) -> [ObjectIdentifier] {
+        defer { broadcast.deliver() }
+        return state.withLock { _ in broadcast.note(event(kind, job, callNumber: callNumber)) }
     }
 }

@@ -284,13 +284,12 @@ final class Call: Sendable {
     func tell(_ kind: @autoclosure () -> NetworkEvent.Kind) {
         guard isHeard else { return }
         let kind = kind()
-        var reportedBy = job?.tell(kind, callNumber: number)
+        var told = job?.tell(kind, callNumber: number) ?? []
         if job == nil, let queueBroadcast, queueBroadcast.isHeard {
             // Without a job, as several may wait for the refresh.
-            queueBroadcast.post(NetworkEvent(kind, callNumber: number, host: host.host, trace: trace))
-            reportedBy = ObjectIdentifier(queueBroadcast)
+            told = queueBroadcast.post(NetworkEvent(kind, callNumber: number, host: host.host, trace: trace))
         }
-        host.tell(kind, of: self, job, reportedBy: reportedBy)
+        host.tell(kind, of: self, job, except: told)
     }
 
     /// The service for the messages of a refresh, whose events the queue of this call's job hears.

@@ -30,9 +30,9 @@ protocol CallOwner: Operation, Sendable {
     var broadcast: EventBroadcast? { get }
     /// Tells the listeners of its queue.
     ///
-    /// - Returns: the queue's broadcast; nil when nothing listens.
+    /// - Returns: the owners of the listeners.
     @discardableResult
-    func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?) -> ObjectIdentifier?
+    func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?) -> [ObjectIdentifier]
 
     /// Whether the closures of a call with this end are not called, and so cannot finish the job, which is ended then.
     func endsSilently(after error: NetworkError) -> Bool

@@ -12,11 +12,13 @@ package final class EventBroadcast: Sendable {
         var finish: @Sendable () -> Void = {}
         /// The first bytes that it wants of bodies that are used while they come.
         var bodyCount = 0
+        /// Who has it. What one owner hears from a queue, the host does not tell it again.
+        var owner: ObjectIdentifier?
     }
 
     private enum Delivery {
-        /// To the listeners with these numbers.
-        case event(NetworkEvent, ClosedRange<Int>)
+        /// To the listeners with these numbers, but for those of some owners.
+        case event(NetworkEvent, ClosedRange<Int>, except: [ObjectIdentifier])
         /// Between two events.
         case action(@Sendable () -> Void)
     }
@@ -57,9 +59,11 @@ package final class EventBroadcast: Sendable {
             return (writer, nil)
         }
         let receive: @Sendable (NetworkEvent) -> Void = { event in
-            if event.loggedBy == nil { writer.add(event) { event.logLine } }
+            // The start and the end of a call are those of its job.
+            if event.queueOfCall == nil { writer.add(event) { event.logLine } }
         }
-        return (writer, Listener(receive: receive, bodyCount: setting.wantedBodyCount))
+        let owner = ObjectIdentifier(writer)
+        return (writer, Listener(receive: receive, bodyCount: setting.wantedBodyCount, owner: owner))
     }()
 
     var isHeard: Bool { heard.isSet }
@@ -91,17 +95,24 @@ package final class EventBroadcast: Sendable {
 
     /// Notes an event for ``deliver()``.
     ///
-    /// - Parameter number: of the only listener that receives it; nil, the default, for all of this moment.
-    func note(_ event: NetworkEvent, for number: Int? = nil) {
+    /// - Parameters:
+    ///   - number: of the only listener that receives it; nil, the default, for all of this moment.
+    ///   - told: the owners whose listeners do not receive it. Default none.
+    /// - Returns: the owners of the listeners.
+    @discardableResult
+    func note(_ event: NetworkEvent, for number: Int? = nil, except told: [ObjectIdentifier] = []) -> [ObjectIdentifier]
+    {
         state.withLock { state in
-            guard !state.listeners.isEmpty else { return }
-            state.pending.append(.event(event, number.map { $0...$0 } ?? 0...state.lastNumber))
+            guard !state.listeners.isEmpty else { return [] }
+            state.pending.append(.event(event, number.map { $0...$0 } ?? 0...state.lastNumber, except: told))
+            return state.listeners.compactMap(\.listener.owner)
         }
     }
 
-    func post(_ event: NetworkEvent) {
-        note(event)
-        deliver()
+    @discardableResult
+    func post(_ event: NetworkEvent, except told: [ObjectIdentifier] = []) -> [ObjectIdentifier] {
+        defer { deliver() }
+        return note(event, except: told)
     }
 
     /// Delivers the noted events, unless another thread is at it, which then delivers them too.
@@ -111,8 +122,10 @@ package final class EventBroadcast: Sendable {
         } do: { pending, listeners in
             for delivery in pending {
                 switch delivery {
-                case .event(let event, let numbers):
-                    for (number, listener) in listeners where numbers.contains(number) { listener.receive(event) }
+                case .event(let event, let numbers, let told):
+                    for (number, listener) in listeners where numbers.contains(number) {
+                        if listener.owner.map(told.contains) != true { listener.receive(event) }
+                    }
                 case .action(let action): action()
                 }
             }

@@ -131,22 +131,26 @@ public final class HostConfiguration: Sendable {
 
     /// - Parameters:
     ///   - bodyCount: the first bytes that are wanted of bodies that are used while they come. Default 0.
+    ///   - owner: who listens: what it hears from a queue, it does not hear from here. Default nil.
     ///   - receive: called on any thread, possibly the transport's: it must not block.
     package func subscribe(
         bodyCount: Int = 0,
+        owner: AnyObject? = nil,
         _ receive: @escaping @Sendable (NetworkEvent) -> Void
     ) -> EventSubscription {
-        EventSubscription(broadcast, broadcast.add(EventBroadcast.Listener(receive: receive, bodyCount: bodyCount)))
+        let owner = owner.map(ObjectIdentifier.init)
+        let listener = EventBroadcast.Listener(receive: receive, bodyCount: bodyCount, owner: owner)
+        return EventSubscription(broadcast, broadcast.add(listener))
     }
 
     /// Tells an event of a call, if there is a listener.
     ///
-    /// - Parameter reportedBy: the broadcast of the queue that has told it.
+    /// - Parameter told: the owners that a queue has told it. Default none.
     func tell(
         _ kind: @autoclosure () -> NetworkEvent.Kind,
         of call: Call,
         _ operation: (any CallOwner)?,
-        reportedBy: ObjectIdentifier? = nil
+        except told: [ObjectIdentifier] = []
     ) {
         guard broadcast.isHeard else { return }
         let id = operation?.shownID
@@ -157,9 +161,9 @@ public final class HostConfiguration: Sendable {
                 operationID: id,
                 callNumber: call.number,
                 host: host,
-                trace: call.trace,
-                reportedBy: reportedBy
-            )
+                trace: call.trace
+            ),
+            except: told
         )
     }
 

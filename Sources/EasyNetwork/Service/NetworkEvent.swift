@@ -146,18 +146,11 @@ public struct NetworkEvent: Sendable {
     /// The span of the job, or of a call without one; nil without traces.
     package let trace: TraceSpan?
 
-    /// The broadcast of the queue that told the event before; nil if none did.
-    package let reportedBy: ObjectIdentifier?
-
-    /// Whether a queue told the event, too.
-    package var isRepeated: Bool { reportedBy != nil }
-
-    /// The broadcast of the queue whose log has the event; nil if none has. The start and the end of a call are those
-    /// of its job.
-    package var loggedBy: ObjectIdentifier? {
+    /// For the start and the end of a call, the broadcast of the queue that tells those of its job; otherwise nil.
+    package var queueOfCall: ObjectIdentifier? {
         switch kind {
         case .callStarted, .callEnded: (operation as? any CallOwner)?.broadcast.map(ObjectIdentifier.init)
-        default: reportedBy
+        default: nil
         }
     }
 
@@ -172,8 +165,7 @@ public struct NetworkEvent: Sendable {
         priority: Operation.QueuePriority = .normal,
         group: ObjectIdentifier? = nil,
         wait: WaitNote? = nil,
-        trace: TraceSpan? = nil,
-        reportedBy: ObjectIdentifier? = nil
+        trace: TraceSpan? = nil
     ) {
         self.kind = kind
         self.date = date
@@ -186,7 +178,6 @@ public struct NetworkEvent: Sendable {
         self.group = group
         self.wait = wait
         self.trace = trace
-        self.reportedBy = reportedBy
     }
 
     /// How important the event is, for a log.

@@ -24,8 +24,7 @@ struct TimelineRecordTests {
         call: UInt64? = nil,
         priority: Operation.QueuePriority = .normal,
         group: Operation? = nil,
-        wait: WaitNote? = nil,
-        isRepeated: Bool = false
+        wait: WaitNote? = nil
     ) -> NetworkEvent {
         NetworkEvent(
             kind,
@@ -37,8 +36,7 @@ struct TimelineRecordTests {
             tags: ["sync"],
             priority: priority,
             group: group.map { ObjectIdentifier($0) },
-            wait: wait,
-            reportedBy: isRepeated ? ObjectIdentifier(TimelineRecord.self) : nil
+            wait: wait
         )
     }
 
@@ -324,8 +322,8 @@ struct TimelineRecordTests {
         expect(record.rows.count, equals: 1)
     }
 
-    @Test("DIA-1: an event that queue and host tell is shown once, whichever comes first", arguments: [true, false])
-    func repeated(isHostFirst: Bool) {
+    @Test("DIA-1: what queue and host tell of a call is one row, whichever comes first", arguments: [true, false])
+    func both(isHostFirst: Bool) {
         var record = TimelineRecord()
         let job = job("profile")
         let fromQueue = [
@@ -333,8 +331,7 @@ struct TimelineRecordTests {
             event(end(200), 3, job, call: 3), event(.finished(nil), 5, job),
         ]
         let fromHost = [
-            event(.callStarted, 1, job, call: 3), event(beginning(), 2, job, call: 3, isRepeated: true),
-            event(end(200), 3, job, call: 3, isRepeated: true), event(.callEnded(nil), 4, job, call: 3),
+            event(.callStarted, 1, job, call: 3), event(.callEnded(nil), 4, job, call: 3),
         ]
         let both = [(fromHost, false), (fromQueue, true)]
         for (events, isFromQueue) in isHostFirst ? both : both.reversed() {
