@@ -15,7 +15,7 @@ extension Outbox {
         // The system is not asked unless it is heard.
         let isReachable = !state.withLock { $0.networkHasChanged } || network.status != .unreachable
         let (changes, now) = (folder.changes, clock.now)
-        let look = state.withLock { state -> OutboxState.Event? in
+        let look = state.withLock { state -> OutboxState.Input? in
             guard state.logic.isStarted else { return nil }
             let isDue = now >= state.nextLoad
             if isDue { state.nextLoad = now + Self.longInterval }
@@ -86,7 +86,7 @@ extension Outbox {
     /// - Parameters:
     ///   - time: of the event, on the clock; nil for now.
     ///   - onCallersThread: whether this is a user's thread, on which nothing is done that takes long.
-    func post(_ event: OutboxState.Event, at time: TimeInterval? = nil, onCallersThread: Bool = false) {
+    func post(_ event: OutboxState.Input, at time: TimeInterval? = nil, onCallersThread: Bool = false) {
         let time = time ?? clock.now
         for effect in state.withLock({ $0.logic.handle(event, at: time) }) {
             switch effect {

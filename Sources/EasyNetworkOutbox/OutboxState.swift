@@ -35,7 +35,7 @@ struct OutboxState: Hashable, Sendable {
         case gone
     }
 
-    enum Event: Hashable, Sendable {
+    enum Input: Hashable, Sendable {
         case start
         /// Delivers until all is delivered; `number` is that of the effect ``Effect/drained(_:isRestarted:)``.
         case drain(_ number: Int)
@@ -74,7 +74,7 @@ struct OutboxState: Hashable, Sendable {
         case settle(OutboxName, Verdict)
         case tellFailed(UUID, delay: TimeInterval)
         case tellLeft(UUID, Verdict)
-        /// A drain is over: `isRestarted` by ``Event/start``, which goes on.
+        /// A drain is over: `isRestarted` by ``Input/start``, which goes on.
         case drained(_ number: Int, isRestarted: Bool)
         case stopped(_ number: Int)
     }
@@ -167,7 +167,7 @@ struct OutboxState: Hashable, Sendable {
     /// The number of entries; nil while it is not known.
     var count: Int? { phase == .delivering && !isStale ? index.count : nil }
 
-    mutating func handle(_ event: Event, at now: TimeInterval) -> [Effect] {
+    mutating func handle(_ event: Input, at now: TimeInterval) -> [Effect] {
         var effects: [Effect] = []
         switch event {
         case .start:

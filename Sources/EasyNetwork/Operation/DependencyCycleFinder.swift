@@ -15,14 +15,14 @@ import Foundation
 /// cycle together, the last one sees all of it. A cycle through a plain `OperationQueue`, a category or the limit of a
 /// batch is not seen.
 enum DependencyCycleFinder {
-    fileprivate struct Event: Hashable {
+    fileprivate struct Node: Hashable {
         enum Moment { case start, end }
 
         let operation: NetworkOperation
         let moment: Moment
 
-        static func start(_ operation: NetworkOperation) -> Event { Event(operation: operation, moment: .start) }
-        static func end(_ operation: NetworkOperation) -> Event { Event(operation: operation, moment: .end) }
+        static func start(_ operation: NetworkOperation) -> Node { Node(operation: operation, moment: .start) }
+        static func end(_ operation: NetworkOperation) -> Node { Node(operation: operation, moment: .end) }
 
         static func == (one: Self, other: Self) -> Bool {
             one.operation === other.operation && one.moment == other.moment
@@ -36,7 +36,7 @@ enum DependencyCycleFinder {
 
     /// The cycle in which the start of the operation waits, from the operation back to it; nil when there is none.
     static func cycle(through operation: NetworkOperation) -> [Operation]? {
-        let start = Event.start(operation)
+        let start = Node.start(operation)
         // Two edges, one removed before the other was added, may look like a cycle. A real one is seen again.
         guard path(from: start, to: start) != nil else { return nil }
         return path(from: start, to: start)
@@ -55,7 +55,7 @@ enum DependencyCycleFinder {
     static func nesting(of group: GroupOperation, in child: GroupOperation) -> [Operation]? {
         if group === child { return [group, group] }
         var search = Search(from: .end(group)) { event in
-            iterator(event.operation.groups.map(Event.end))
+            iterator(event.operation.groups.map(Node.end))
         }
         return search.path { $0.operation === child }.map { $0.reversed() + [child] }
     }
@@ -63,7 +63,7 @@ enum DependencyCycleFinder {
     /// Searches from both ends in turn. When either search has no edge left there is no path: so a job without
     /// dependents or without dependencies costs a few looks, and joining two long chains costs the length of the
     /// shorter one.
-    private static func path(from start: Event, to target: Event) -> [Operation]? {
+    private static func path(from start: Node, to target: Node) -> [Operation]? {
         var forward = Search(from: start) { waits($0, includesIdle: false) }
         var backward = Search(from: target, edges: dependents)
         while let next = forward.step() {
@@ -78,7 +78,7 @@ enum DependencyCycleFinder {
     /// The events that an event waits for.
     ///
     /// - Parameter includesIdle: whether an operation on no queue waits for its dependencies.
-    private static func waits(_ event: Event, includesIdle: Bool) -> AnyIterator<Event> {
+    private static func waits(_ event: Node, includesIdle: Bool) -> AnyIterator<Node> {
         let (operation, foreign) = (event.operation, event.operation as? ForeignJob)
         guard !operation.hasOutcome, foreign?.foreign.isFinished != true else { return iterator([]) }
         switch event.moment {
@@ -98,7 +98,7 @@ enum DependencyCycleFinder {
             if let scheduling { return jobs(.dependencies, of: operation, in: scheduling.queue) }
             let wait = isTaken ? nil : operation.onlyGroup?.wait(of: operation)
             return iterator(
-                (isTaken || includesIdle ? dependencies : []).map(Event.end) + (wait.map { [$0] } ?? [])
+                (isTaken || includesIdle ? dependencies : []).map(Node.end) + (wait.map { [$0] } ?? [])
             )
         case .end:
             let prerequisite = operation.option { $0.pendingPrerequisite }
@@ -110,7 +110,7 @@ enum DependencyCycleFinder {
     }
 
     /// The events that wait for an event.
-    private static func dependents(_ event: Event) -> AnyIterator<Event> {
+    private static func dependents(_ event: Node) -> AnyIterator<Node> {
         let operation = event.operation
         switch event.moment {
         case .start:
@@ -130,34 +130,34 @@ enum DependencyCycleFinder {
         _ direction: NetworkQueue.Graph.Direction,
         of operation: NetworkOperation,
         in queue: NetworkQueue?
-    ) -> AnyIterator<Event> {
+    ) -> AnyIterator<Node> {
         guard let queue else { return iterator([]) }
         let edges = queue.edges(of: operation, direction)
-        let event = direction == .dependencies ? Event.end : Event.start
+        let event = direction == .dependencies ? Node.end : Node.start
         return AnyIterator(edges.lazy.flatMap { queue.operations(at: $0.job, direction).map(event) }.makeIterator())
     }
 
-    fileprivate static func iterator(_ events: [Event], _ others: AnyIterator<Event>? = nil) -> AnyIterator<Event> {
+    fileprivate static func iterator(_ events: [Node], _ others: AnyIterator<Node>? = nil) -> AnyIterator<Node> {
         var first = events.makeIterator()
         return AnyIterator { first.next() ?? others?.next() }
     }
 
     /// A depth-first search that follows one edge at a time.
     private struct Search {
-        private let edges: (Event) -> AnyIterator<Event>
-        private let start: Event
-        private var stack: [(event: Event, edges: AnyIterator<Event>)]
+        private let edges: (Node) -> AnyIterator<Node>
+        private let start: Node
+        private var stack: [(event: Node, edges: AnyIterator<Node>)]
         /// The event from which each event was reached.
-        private var origins: [Event: Event] = [:]
+        private var origins: [Node: Node] = [:]
 
-        init(from start: Event, edges: @escaping (Event) -> AnyIterator<Event>) {
+        init(from start: Node, edges: @escaping (Node) -> AnyIterator<Node>) {
             self.start = start
             self.edges = edges
             stack = [(start, edges(start))]
         }
 
         /// The far end of the next edge; nil when there is none left.
-        mutating func step() -> Event? {
+        mutating func step() -> Node? {
             while let top = stack.last {
                 guard let next = top.edges.next() else {
                     stack.removeLast()
@@ -173,18 +173,18 @@ enum DependencyCycleFinder {
         }
 
         /// The operations on the way to the first event of this kind; nil when there is none.
-        mutating func path(where isTarget: (Event) -> Bool) -> [Operation]? {
+        mutating func path(where isTarget: (Node) -> Bool) -> [Operation]? {
             while let next = step() {
                 if isTarget(next) { return path(to: next) }
             }
             return nil
         }
 
-        func hasReached(_ event: Event) -> Bool { origins[event] != nil }
+        func hasReached(_ event: Node) -> Bool { origins[event] != nil }
 
         /// The operations on the way to an event that was reached. Each stands there once, though both its end and its
         /// start lie on the way.
-        func path(to target: Event) -> [Operation] {
+        func path(to target: Node) -> [Operation] {
             var path = [target.operation]
             var event = target
             repeat {
@@ -242,7 +242,7 @@ extension NetworkOperation {
     }
 
     /// The events of this operation, a waiter of `operation`, and of its children, that wait for its end.
-    fileprivate final func events(waitingFor operation: NetworkOperation) -> AnyIterator<DependencyCycleFinder.Event> {
+    fileprivate final func events(waitingFor operation: NetworkOperation) -> AnyIterator<DependencyCycleFinder.Node> {
         let group = self as? GroupOperation
         let endWaits = group?.isTaken == true || option({ $0.pendingPrerequisite }) === operation
         let children = group?.runningStep === operation ? group?.childrenThatWait : nil
@@ -251,7 +251,7 @@ extension NetworkOperation {
 }
 
 extension GroupOperation {
-    fileprivate typealias Event = DependencyCycleFinder.Event
+    fileprivate typealias Node = DependencyCycleFinder.Node
 
     /// The step for whose end the next one waits; nil when there is none.
     fileprivate final var runningStep: NetworkOperation? {
@@ -259,7 +259,7 @@ extension GroupOperation {
     }
 
     /// The event that a child on no queue waits for; nil when it is about to be added to the queue.
-    fileprivate final func wait(of child: NetworkOperation) -> Event? {
+    fileprivate final func wait(of child: NetworkOperation) -> Node? {
         let (isOpen, hasStarted) = state.withLock { ($0.group.isOpen, $0.group.hasStarted) }
         guard isOpen, !hasOutcome else { return nil }
         guard hasStarted else { return .start(self) }
@@ -267,16 +267,16 @@ extension GroupOperation {
     }
 
     /// The starts of the children that are on no queue.
-    fileprivate final var childrenThatWait: AnyIterator<Event> {
+    fileprivate final var childrenThatWait: AnyIterator<Node> {
         let (children, first) = state.withLock { ($0.children, $0.group.handedOnCount) }
         let waiting = children.dropFirst(first).lazy.map(\.operation).filter { !$0.isTaken }
-        return AnyIterator(waiting.map(Event.start).makeIterator())
+        return AnyIterator(waiting.map(Node.start).makeIterator())
     }
 
     /// The ends of the children, once the group is on a queue.
-    fileprivate final var partsWaitedFor: AnyIterator<Event>? {
+    fileprivate final var partsWaitedFor: AnyIterator<Node>? {
         guard isTaken else { return nil }
         let children = state.withLock { $0.children }
-        return AnyIterator(children.lazy.map { Event.end($0.operation) }.makeIterator())
+        return AnyIterator(children.lazy.map { Node.end($0.operation) }.makeIterator())
     }
 }

@@ -115,7 +115,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// Default nil: the ``NetworkQueue``'s, or else a background queue.
     public final var callbackQueue: DispatchQueue? {
         get { option { $0.callbackQueue } }
-        set { setOption(newValue) { swap(&$0.callbackQueue, &$1) } }
+        set { setOption(\.callbackQueue, newValue) }
     }
 
     // MARK: - Callbacks

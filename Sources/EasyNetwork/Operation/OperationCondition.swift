@@ -200,7 +200,7 @@ extension NetworkOperation {
     /// The name of the condition that holds the operation; nil when none does.
     final var pendingCondition: String? {
         get { option { $0.pendingCondition } }
-        set { setOption(newValue) { swap(&$0.pendingCondition, &$1) } }
+        set { setOption(\.pendingCondition, newValue) }
     }
 
     /// Whether the current task evaluates a condition of the operation: calls made there do not wait for the
@@ -211,8 +211,8 @@ extension NetworkOperation {
     fileprivate final func waitForPrerequisite(_ prerequisite: NetworkOperation) async throws {
         let queue = scheduling?.queue
         // Noted before the search: of two operations that wait for each other, the second one sees it.
-        setOption(prerequisite) { swap(&$0.pendingPrerequisite, &$1) }
-        defer { setOption(nil) { swap(&$0.pendingPrerequisite, &$1) } }
+        setOption(\.pendingPrerequisite, prerequisite)
+        defer { setOption(\.pendingPrerequisite, nil) }
         prerequisite.core.withLock { $0.waiters.add(self) }
         // If it is a job already.
         queue?.passBarriers(prerequisite)

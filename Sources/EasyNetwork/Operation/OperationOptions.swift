@@ -53,11 +53,10 @@ extension NetworkOperation {
         core.withLock { read($0.options ?? .defaults) }
     }
 
-    /// Sets an option with a closure that swaps it for the new value. The old value is released outside the lock.
-    final func setOption<Value>(_ newValue: Value, _ swap: (OperationOptions, inout Value) -> Void) {
-        var value = newValue
-        changeOptions { options, _ in swap(options, &value) }
-        withExtendedLifetime(value) {}
+    /// Sets an option. The old value is released outside the lock.
+    final func setOption<Value>(_ option: ReferenceWritableKeyPath<OperationOptions, Value>, _ newValue: Value) {
+        let old = changeOptions { options, _ in exchange(&options[keyPath: option], with: newValue) }
+        withExtendedLifetime(old) {}
     }
 
     /// Changes options under the lock, depending on the phase of the operation.
@@ -73,7 +72,7 @@ extension NetworkOperation {
     /// it is added to a queue. Default none.
     public final var tags: Set<String> {
         get { option { $0.tags } }
-        set { setOption(newValue) { swap(&$0.tags, &$1) } }
+        set { setOption(\.tags, newValue) }
     }
 
     /// The categories of which a queue runs one operation at a time. Read when the operation is added to a queue.
@@ -85,7 +84,7 @@ extension NetworkOperation {
     /// that cycle is not seen.
     public final var mutualExclusionCategories: Set<String> {
         get { option { $0.mutualExclusionCategories } }
-        set { setOption(newValue) { swap(&$0.mutualExclusionCategories, &$1) } }
+        set { setOption(\.mutualExclusionCategories, newValue) }
     }
 
     /// The seconds from when the operation is added to a ``NetworkQueue`` until it must have ended: waits for
@@ -103,7 +102,7 @@ extension NetworkOperation {
     /// It differs from ``RequestOptions/overallTimeout``, which begins when the request is sent.
     public final var deadline: TimeInterval? {
         get { option { $0.deadline } }
-        set { setOption(newValue) { swap(&$0.deadline, &$1) } }
+        set { setOption(\.deadline, newValue) }
     }
 
     private static let lastID = Locked<UInt64>(0)
@@ -126,6 +125,6 @@ extension NetworkOperation {
     /// size of a download in kilobytes. Read when it is added to the group. Default 1. Values are clamped to 1...2^40.
     public final var progressWeight: Int64 {
         get { option { $0.progressWeight } }
-        set { setOption(min(max(1, newValue), 1 << 40)) { swap(&$0.progressWeight, &$1) } }
+        set { setOption(\.progressWeight, min(max(1, newValue), 1 << 40)) }
     }
 }

@@ -62,7 +62,7 @@ extension NetworkOperation {
         get { option { $0.ownerRegistration }?.owner }
         set {
             guard !isFinished else { return }
-            setOption(newValue.map { OwnerRegistration(self, $0) }) { swap(&$0.ownerRegistration, &$1) }
+            setOption(\.ownerRegistration, newValue.map { OwnerRegistration(self, $0) })
         }
     }
 }

@@ -102,7 +102,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// it before the operation is added to a queue. Default false.
     public final var keepsResponseBody: Bool {
         get { option { $0.keepsResponseBody } }
-        set { setOption(newValue) { swap(&$0.keepsResponseBody, &$1) } }
+        set { setOption(\.keepsResponseBody, newValue) }
     }
 
     // MARK: - The cache
@@ -133,7 +133,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// (``RepeatPolicy/join``).
     public final var ignoresCache: Bool {
         get { option({ $0.ignoresCache }) }
-        set { setOption(newValue) { swap(&$0.ignoresCache, &$1) } }
+        set { setOption(\.ignoresCache, newValue) }
     }
 
     // MARK: - The work

@@ -42,14 +42,14 @@ extension ServiceOperation {
     /// when it starts, see ``ItemOperation/then(_:)``, the policy acts then; that of its request is not told here.
     public final var repeatPolicy: RepeatPolicy {
         get { option({ $0.repeatPolicy }) ?? .allow }
-        set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatPolicy, &$1) } } }
+        set { if scheduling == nil { setOption(\.repeatPolicy, newValue) } }
     }
 
     /// The key that makes operations equal, instead of the message they send. Default nil: the request's
     /// ``RequestOptions/repeatKey``. Set it before the operation is added to a queue; later it is ignored.
     public final var repeatKey: String? {
         get { option({ $0.repeatKey }) }
-        set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatKey, &$1) } } }
+        set { if scheduling == nil { setOption(\.repeatKey, newValue) } }
     }
 
     /// Tells the queue what an operation that makes its own calls repeats.

@@ -56,7 +56,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     /// Requests of a refresh do not wait for it.
     private func adoptRefresh() {
         let sessions = RequestAuthentication.refreshing
-        if !sessions.isEmpty { setOption(sessions) { swap(&$0.refreshedSessions, &$1) } }
+        if !sessions.isEmpty { setOption(\.refreshedSessions, sessions) }
     }
 
     /// Begins a call as a part of the refresh for which the operation was made, if it was for one. A call that an
@@ -82,14 +82,14 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
     public final var callbackQueue: DispatchQueue? {
         get { option({ $0.callbackQueue }) }
-        set { setOption(newValue) { swap(&$0.callbackQueue, &$1) } }
+        set { setOption(\.callbackQueue, newValue) }
     }
 
     /// Whether none of the callbacks is called when the operation was cancelled. Its accessories are still told of the
     /// end, and ``ItemOperation/value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
     public final var silencesCancellation: Bool {
         get { option({ $0.silencesCancellation }) ?? callGroup.host.settings.silencesCancellation }
-        set { setOption(newValue) { swap(&$0.silencesCancellation, &$1) } }
+        set { setOption(\.silencesCancellation, newValue) }
     }
 
     open override func execute() {

@@ -236,6 +236,9 @@ extension JobGraph {
             self.isReturning = isReturning
             self.key = key
         }
+
+        /// By the turn of their first jobs.
+        func isBefore(_ other: Line) -> Bool { (first?.turn ?? .max) < (other.first?.turn ?? .max) }
     }
 
     /// The keys that can hold the jobs of a line back, where there are several.
@@ -265,7 +268,7 @@ extension JobGraph {
         }
     }
 
-    /// A binary heap of lines by the turn of their first jobs.
+    /// A binary heap of lines.
     struct LineHeap {
         private(set) var lines: [Line] = []
 
@@ -286,13 +289,13 @@ extension JobGraph {
 
         /// Moves a line to its place after its first job has changed.
         mutating func reorder(_ line: Line) {
-            while line.place > 0, case let parent = lines[(line.place - 1) / 2], Self.precedes(line, parent) {
+            while line.place > 0, case let parent = lines[(line.place - 1) / 2], line.isBefore(parent) {
                 swap(line, parent)
             }
             while case let child = 2 * line.place + 1, child < lines.count {
-                let hasRight = child + 1 < lines.count && Self.precedes(lines[child + 1], lines[child])
+                let hasRight = child + 1 < lines.count && lines[child + 1].isBefore(lines[child])
                 let next = lines[hasRight ? child + 1 : child]
-                guard Self.precedes(next, line) else { return }
+                guard next.isBefore(line) else { return }
                 swap(line, next)
             }
         }
@@ -306,10 +309,6 @@ extension JobGraph {
         private mutating func put(_ line: Line, at place: Int) {
             lines[place] = line
             line.place = place
-        }
-
-        private static func precedes(_ one: Line, _ other: Line) -> Bool {
-            (one.first?.turn ?? .max) < (other.first?.turn ?? .max)
         }
     }
 }

@@ -86,7 +86,7 @@ extension NetworkQueue {
     func add(_ children: [NetworkOperation], in group: GroupOperation, limit: Int?) {
         let categories = group.mutualExclusionCategories.union(group.option { $0.heldCategories })
         let held = children.compactMap { child in
-            if !categories.isEmpty { child.setOption(categories) { swap(&$0.heldCategories, &$1) } }
+            if !categories.isEmpty { child.setOption(\.heldCategories, categories) }
             return add(
                 child,
                 passesBarriers: true,

@@ -33,7 +33,7 @@ final class BodyStream: Sendable {
     /// The effects of an early end, which are run outside the lock.
     private typealias Stopped = (exchange: (any TransportExchange)?, waiters: [Waiter])
     // Not checked, as that costs each request: a waiter is resumed where it leaves the state, and nowhere else.
-    private typealias Waiter = (event: Event, continuation: UnsafeContinuation<Void, Never>)
+    private typealias Waiter = (event: BodyEvent, continuation: UnsafeContinuation<Void, Never>)
 
     /// Which responses are decided by their heads, so that at most ``decidedLimit`` bytes of the body are read.
     ///
@@ -42,7 +42,7 @@ final class BodyStream: Sendable {
     typealias Decision = @Sendable (TransportHead) -> TimeInterval?
 
     /// An event that a task waits for. The end of the stream ends every wait.
-    private enum Event {
+    private enum BodyEvent {
         case head
         case chunk
         /// More unread bytes than this, or a body that is awaited for some seconds only, or the end.
@@ -76,7 +76,7 @@ final class BodyStream: Sendable {
 
         // Borrowing and inlined, since a call would be given a copy of the state.
         @inline(__always)
-        borrowing func hasHappened(_ event: Event) -> Bool {
+        borrowing func hasHappened(_ event: BodyEvent) -> Bool {
             if end != nil { return true }
             switch event {
             case .head: return counts.head != nil
@@ -334,7 +334,7 @@ final class BodyStream: Sendable {
     // MARK: - Waiting
 
     /// Cancels this stream with the task.
-    private func wait(for event: Event) async {
+    private func wait(for event: BodyEvent) async {
         await withTaskCancellationHandler {
             await occurrence(of: event)
         } onCancel: {
@@ -342,7 +342,7 @@ final class BodyStream: Sendable {
         }
     }
 
-    private func occurrence(of event: Event) async {
+    private func occurrence(of event: BodyEvent) async {
         await withUnsafeContinuation { continuation in
             let (isThere, mustApply) = state.withLock { state in
                 if case .all = event { state.isCollecting = true }

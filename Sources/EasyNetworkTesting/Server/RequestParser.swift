@@ -25,7 +25,7 @@ struct RequestParser {
         var keepsAlive: Bool { minorVersion > 0 && !headers.hasToken("close", in: "Connection") }
     }
 
-    enum Event: Equatable {
+    enum ParserEvent: Equatable {
         /// The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1).
         case continueExpected
         case request(Message)
@@ -75,7 +75,7 @@ struct RequestParser {
     }
 
     /// The next event in the bytes so far; nil when more bytes are needed. An error is thrown again by each later call.
-    mutating func next() throws(Failure) -> Event? {
+    mutating func next() throws(Failure) -> ParserEvent? {
         if case .failed(let failure) = phase { throw failure }
         do {
             let event = try step()
@@ -89,7 +89,7 @@ struct RequestParser {
         }
     }
 
-    private mutating func step() throws(Failure) -> Event? {
+    private mutating func step() throws(Failure) -> ParserEvent? {
         while true {
             switch phase {
             case .requestLine:
@@ -147,7 +147,7 @@ struct RequestParser {
         return message.minorVersion > 0 && bufferedCount == 0 && message.headers.hasToken("100-continue", in: "Expect")
     }
 
-    private mutating func finish() -> Event {
+    private mutating func finish() -> ParserEvent {
         defer {
             phase = .requestLine
             message = Message(method: "", target: "", minorVersion: 1)

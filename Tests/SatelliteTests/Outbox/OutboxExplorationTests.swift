@@ -80,7 +80,7 @@ struct OutboxExplorationTests {
     /// What an outbox has begun.
     enum Pending: Hashable {
         case effect(OutboxState.Effect)
-        case event(OutboxState.Event)
+        case event(OutboxState.Input)
         /// Before the second half of a step that is not one on the disk.
         case listing(changes: Int)
         case checking(Int, isHere: Bool, hasReason: Bool)
@@ -382,7 +382,7 @@ struct OutboxExplorationTests {
             for isDue in looks {
                 var other = world
                 other.boxes[number].hasNews = false
-                let look = OutboxState.Event.looked(changes: world.changes, isDue: isDue, isReachableAgain: false)
+                let look = OutboxState.Input.looked(changes: world.changes, isDue: isDue, isReachableAgain: false)
                 post(look, number, &other, &walk)
                 moves.append(("\(number) looks", other))
             }
@@ -415,7 +415,7 @@ struct OutboxExplorationTests {
         return moves
     }
 
-    private static func post(_ event: OutboxState.Event, _ number: Int, _ world: inout World, _ walk: inout Walk) {
+    private static func post(_ event: OutboxState.Input, _ number: Int, _ world: inout World, _ walk: inout Walk) {
         for effect in world.boxes[number].state?.handle(event, at: 0) ?? [] {
             switch effect {
             case .tellFailed, .tellLeft, .cancel: break
@@ -519,7 +519,7 @@ struct OutboxExplorationTests {
     ) -> [(String, World)] {
         var world = world
         var results: [(String, World)] = []
-        func answer(_ event: OutboxState.Event, in world: World, _ what: String) {
+        func answer(_ event: OutboxState.Input, in world: World, _ what: String) {
             var world = world
             world.boxes[number].pending[.event(event), default: 0] += 1
             results.append((what, world))
@@ -541,7 +541,7 @@ struct OutboxExplorationTests {
             answer(.listed(names, changes: changes), in: world, "lists \(world.entries.sorted())")
         case .checking(let entry, let isHere, let hasReason):
             let after = walk.scenario.after[entry].map { [id($0)] } ?? []
-            let event = OutboxState.Event.checked(
+            let event = OutboxState.Input.checked(
                 id(entry),
                 after: isHere ? after : nil,
                 hasDeadLetter: hasReason,

@@ -20,7 +20,7 @@ actor DownloadWriter {
         var limits: @Sendable () -> [BandwidthLimit] = { [] }
     }
 
-    private enum Event: Sendable {
+    private enum FetchEvent: Sendable {
         case fetch(Int)
         case ended(Result<Void, NetworkError>)
     }
@@ -54,7 +54,7 @@ actor DownloadWriter {
     /// Whether the segments do not fit each other: all of them are given up.
     private var mustStartOver = false
     /// Takes further segments while a fetch is under way.
-    private var events: AsyncStream<Event>.Continuation?
+    private var events: AsyncStream<FetchEvent>.Continuation?
     /// Bytes that the journal does not have yet.
     private var unsavedCount = 0
     private var savedAt: TimeInterval
@@ -97,7 +97,7 @@ actor DownloadWriter {
 
     private func fetchOnce(_ fetch: @escaping Fetch) async -> Result<Void, NetworkError> {
         // Holds at most two events of each segment: its fetch and its end.
-        let (stream, events) = AsyncStream<Event>.makeStream()
+        let (stream, events) = AsyncStream<FetchEvent>.makeStream()
         self.events = events
         for index in plan.missing { events.yield(.fetch(index)) }
         return await withTaskGroup(of: Void.self) { group in

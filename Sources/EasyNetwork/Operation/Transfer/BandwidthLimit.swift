@@ -39,7 +39,7 @@ extension ServiceOperation {
         get { option { $0.bandwidth?.bytesPerSecond } }
         set {
             let clock = callGroup.host.settings.clock
-            setOption(newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) }) { swap(&$0.bandwidth, &$1) }
+            setOption(\.bandwidth, newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) })
         }
     }
 

@@ -198,7 +198,7 @@ struct RequestParserTests {
         let count = TestLoad.count(1_000_000)
         var parser = RequestParser()
         parser.append("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: \(count)\r\n\r\n".utf8)
-        var event: RequestParser.Event?
+        var event: RequestParser.ParserEvent?
         for index in 0..<count {
             parser.append(CollectionOfOne(UInt8(truncatingIfNeeded: index)))
             event = try? parser.next()
