@@ -1,5 +1,3 @@
-import Foundation
-
 /// The listeners of a queue or of a host.
 ///
 /// An event is noted in its order, if necessary under the lock of a queue, and delivered outside of all locks, by one
@@ -36,35 +34,10 @@ package final class EventBroadcast: Sendable {
 
     init() {
         var state = State()
-        if let listener = Self.environmentLog?.listener { state.listeners = [(0, listener)] }
+        if let listener = EnvironmentLog.shared?.listener { state.listeners = [(0, listener)] }
         heard = Flag(!state.listeners.isEmpty)
         self.state = Locked(state)
     }
-
-    /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=bodies`, `heads`,
-    /// `debug`, `info` or `error`. `bodies:1000` shows so many bytes of each body.
-    private static let environmentLog: (writer: LogWriter, listener: Listener?)? = {
-        guard let order = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"], !order.isEmpty else { return nil }
-        _ = atexit {
-            // The last lines, unless the target is blocked.
-            let isSettled = DispatchSemaphore(value: 0)
-            EventBroadcast.environmentLog?.writer.settle { isSettled.signal() }
-            _ = isSettled.wait(timeout: .now() + 1)
-        }
-        let setting = LogSetting(order)
-        let writer = LogWriter(setting ?? LogSetting(level: .error)) { LogWriter.write($0.text, to: STDERR_FILENO) }
-        guard let setting else {
-            let names = "bodies, bodies:1000, heads, debug, info or error"
-            writer.add(.error) { "EASYNETWORK_LOG: unknown value \(order.cleaned()); use \(names)" }
-            return (writer, nil)
-        }
-        let receive: @Sendable (NetworkEvent) -> Void = { event in
-            // The start and the end of a call are those of its job.
-            if event.queueOfCall == nil { writer.add(event) { event.logLine } }
-        }
-        let owner = ObjectIdentifier(writer)
-        return (writer, Listener(receive: receive, bodyCount: setting.wantedBodyCount, owner: owner))
-    }()
 
     var isHeard: Bool { heard.isSet }
 
