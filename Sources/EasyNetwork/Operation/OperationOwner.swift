@@ -18,7 +18,7 @@
 /// operation keeps the owner alive.
 public final class OperationOwner: Sendable {
     private let detaches: Bool
-    private let registrations = Locked<[ObjectIdentifier: Weak<OwnerRegistration>]>([:])
+    let registrations = Locked<[ObjectIdentifier: Weak<OwnerRegistration>]>([:])
 
     /// Creates an owner without operations.
     ///
@@ -39,9 +39,6 @@ public final class OperationOwner: Sendable {
         // Those on no queue; a subclass may count how often it is cancelled.
         WorkQueue.userCode { for operation in operations where !operation.isCancelled { operation.cancel() } }
     }
-
-    /// The number of operations that are registered and have not finished.
-    var operationCount: Int { registrations.withLock { $0.count } }
 
     fileprivate func add(_ registration: OwnerRegistration) {
         registrations.withLock { $0[ObjectIdentifier(registration)] = Weak(object: registration) }

@@ -123,9 +123,4 @@ extension NetworkQueue {
     public func drain(deadline: TimeInterval) async -> [Operation] {
         await shutDown(deadline: deadline)
     }
-
-    /// Whether ``shutDown(deadline:file:line:)`` has been called, so that the queue accepts no more jobs.
-    var isShutDown: Bool {
-        state.withLock { $0.shutDownPlace != nil }
-    }
 }

@@ -11,11 +11,9 @@ struct RepeatRegistry<Job: AnyObject> {
     }
 
     private var lastNumber = 0
-    private var keys: [ObjectIdentifier: RepeatKey] = [:]
+    /// Those of the jobs that count: they were not refused or replaced by a newer one, and have not left.
+    private(set) var keys: [ObjectIdentifier: RepeatKey] = [:]
     private var jobs: [RepeatKey: [ObjectIdentifier: (job: Job, number: Int)]] = [:]
-
-    /// How many count: they were not refused or replaced by a newer one, and have not left.
-    var count: Int { keys.count }
 
     /// A job comes, for the first time.
     ///

@@ -276,3 +276,8 @@ struct OperationOwnerTests {
         expect(queue.operationCount, equals: 0)
     }
 }
+
+extension OperationOwner {
+    /// The number of operations that are registered and have not finished.
+    fileprivate var operationCount: Int { registrations.withLock { $0.count } }
+}

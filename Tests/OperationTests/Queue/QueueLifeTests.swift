@@ -134,7 +134,7 @@ struct QueueLifeTests {
         queue.addOperation(waiting)
         queue.isSuspended = true
         let drain = Task { await queue.shutDown(deadline: 60).count }
-        await expect(eventually { queue.isShutDown })
+        await expect(eventually { queue.state.withLock { $0.shutDownPlace != nil } })
         let late = named("late")
         let plain = BlockOperation {}
         queue.addOperation(late)

@@ -20,7 +20,7 @@ struct QueueRaceTests {
         queue.addOperation(plain)
         await expect(eventually { job.executionCount == 1 })
         let drain = Task { await queue.shutDown(deadline: 1_000).count }
-        await expect(eventually { queue.isShutDown })
+        await expect(eventually { queue.state.withLock { $0.shutDownPlace != nil } })
         for queue in [queue, drained] {
             queue.addOperation(job)
             queue.addOperation(plain)
@@ -69,7 +69,7 @@ struct QueueRaceTests {
         chain.addOperation(TestJob())
         queue.addOperation(chain)
         let drain = Task { await queue.shutDown(deadline: 1_000).count }
-        await expect(eventually { queue.isShutDown })
+        await expect(eventually { queue.state.withLock { $0.shutDownPlace != nil } })
         gate.open()
         await expect(drain.value, equals: 0)
         expect(chain.error == nil)
