@@ -84,16 +84,22 @@ extension Outbox {
     /// Takes an event to the ``OutboxState``, and does what that says.
     ///
     /// - Parameters:
+    ///   - error: why the entry of the event is not delivered yet.
     ///   - time: of the event, on the clock; nil for now.
     ///   - onCallersThread: whether this is a user's thread, on which nothing is done that takes long.
-    func post(_ event: OutboxState.Input, at time: TimeInterval? = nil, onCallersThread: Bool = false) {
+    func post(
+        _ event: OutboxState.Input,
+        after error: NetworkError? = nil,
+        at time: TimeInterval? = nil,
+        onCallersThread: Bool = false
+    ) {
         let time = time ?? clock.now
         for effect in state.withLock({ $0.logic.handle(event, at: time) }) {
             switch effect {
             case .ring: folder.ring()
-            case .cancel(let id): state.withLock { $0.jobs[id]?.operation }?.cancel()
+            case .cancel(let id): state.withLock { $0.entries[id]?.job }?.cancel()
             case .unlock: unlock()
-            case .tellFailed(let id, let delay): tellFailure(id, delay)
+            case .tellFailed(let id, let delay): tellFailure(id, error ?? NetworkError(code: .cancelled), delay)
             case .tellLeft(let id, let verdict): tellEnd(id, verdict)
             case .drained(let number, let isRestarted):
                 state.withLock { state in
@@ -127,7 +133,7 @@ extension Outbox {
             }
             state.lock = lock
             // Another process may have tried by now.
-            for id in state.details.keys { state.details[id]?.triedAt = nil }
+            for id in state.entries.keys { state.entries[id]?.triedAt = nil }
             return true
         }
         // Before it is asked for again, which the answer may do.
@@ -222,10 +228,10 @@ extension Outbox {
     /// Forgets what is known of entries that other processes have removed.
     private func forget(allBut ids: Set<UUID>) {
         let old = state.withLock { state in
-            let gone = state.details.filter { id, _ in
-                !ids.contains(id) && !state.logic.knows(id) && state.jobs[id] == nil
+            let gone = state.entries.filter { id, entry in
+                !ids.contains(id) && !state.logic.knows(id) && entry.job == nil
             }
-            for id in gone.keys { state.details[id] = nil }
+            for id in gone.keys { state.entries[id] = nil }
             return gone
         }
         withExtendedLifetime(old) {}
@@ -243,30 +249,26 @@ extension Outbox {
         let dead = after?.first(where: folder.hasReason)
         if let dead {
             let reason = Self.dependencyFailed(dead, folder.failure(of: dead))
-            state.withLock { $0.reasons[name.id] = reason }
+            state.withLock { $0.entries[name.id, default: Entry()].phase = .dead(reason) }
         }
         post(.checked(name.id, after: after, hasDeadLetter: dead != nil, changes: folder.changes))
     }
 
     /// Removes an entry, or makes it a dead letter.
     private func settle(_ name: OutboxName, _ verdict: OutboxState.Verdict) {
+        let phase = state.withLock { $0.entries[name.id]?.phase }
         do throws(NetworkError) {
             switch verdict {
             case .delivered:
-                if let output = state.withLock({ $0.outputs[name.id] }) {
-                    try folder.leave(output, of: name.id)
-                }
+                if case .delivered(let output) = phase { try folder.leave(output, of: name.id) }
                 if name.hasOptions { try addNextPeriod(of: name) }
                 try folder.remove(name, from: .entries)
             case .dead:
-                let reason = state.withLock { $0.reasons[name.id] }
-                try folder.alone { () throws(NetworkError) in
-                    try folder.bury(name, reason ?? NetworkError(code: .refused))
-                }
+                try folder.alone { () throws(NetworkError) in try folder.bury(name, Self.reason(phase)) }
             }
             post(.settled(name.id, retryDelay: nil))
         } catch {
-            post(.settled(name.id, retryDelay: delay(of: name.id, after: error)))
+            post(.settled(name.id, retryDelay: delay(of: name.id, after: error)), after: error)
         }
     }
 
@@ -291,7 +293,7 @@ extension Outbox {
             type: name.type,
             lane: nil
         )
-        let triedAt = state.withLock { $0.details[name.id]?.triedAt } ?? clock.date
+        let triedAt = state.withLock { $0.entries[name.id]?.triedAt } ?? clock.date
         var nextRecord = record
         nextRecord.addedAt = clock.date
         // So that it does not begin while this one may be sent again.

@@ -185,26 +185,24 @@ extension Outbox {
         get throws(NetworkError) {
             let names = try folder.list(.entries)
             let tried = folder.tried
-            var (errors, sending): ([UUID: NetworkError], Set<UUID>) = ([:], [])
-            state.withLock { state in
-                for name in names {
-                    let job = state.jobs[name.id]?.operation
-                    let waits = job.map { !$0.isExecuting && !$0.isFinished } ?? false
-                    if state.logic.isUnderWay(name.id), !waits { sending.insert(name.id) }
-                    if let error = state.details[name.id]?.error { errors[name.id] = error }
+            let known = state.withLock { state in
+                names.map { name in
+                    let entry = state.entries[name.id]
+                    let waits = entry?.job.map { !$0.isExecuting && !$0.isFinished } ?? false
+                    return (isSending: state.logic.isUnderWay(name.id) && !waits, error: entry?.error)
                 }
             }
             let now = clock.date
-            return names.map { name in
+            return zip(names, known).map { name, known in
                 var entry = entry(name, .entries, now: now)
-                entry.isSending = sending.contains(name.id)
+                entry.isSending = known.isSending
                 if tried.contains(name.id), let tries = folder.tries(of: name.id) {
                     (entry.attemptCount, entry.error) = (tries.count, tries.failure.error)
                     let next = now + tries.wait(at: now)
                     entry.nextTry = max(next, entry.nextTry ?? next)
                 }
                 // With what was not kept on disk.
-                if let error = errors[name.id] { entry.error = error }
+                if let error = known.error { entry.error = error }
                 return entry
             }
         }
@@ -298,7 +296,7 @@ extension Outbox {
         defer {
             for (id, options, reason) in left {
                 tell(reason.map { .died(id, $0) } ?? .removed(id), options)
-                if reason == nil { withExtendedLifetime(state.withLock { $0.details.removeValue(forKey: id) }) {} }
+                if reason == nil { forget(id) }
                 post(.removed(id), onCallersThread: true)
             }
         }
@@ -389,7 +387,7 @@ extension Outbox {
         // Outside the lock, as others are called. The reasons last: those that depend on it find that it is an entry.
         defer {
             for (name, record) in revived {
-                withExtendedLifetime(state.withLock { $0.details.removeValue(forKey: name.id) }) {}
+                forget(name.id)
                 tell(.retried(name.id), record?.options)
                 post(.added(name, after: record?.after ?? [], changes: folder.changes), onCallersThread: true)
             }
@@ -405,6 +403,16 @@ extension Outbox {
             folder.hasten(id, at: clock.date)
             post(.hastened(id), onCallersThread: true)
         }
+    }
+
+    /// Forgets the tries and the options of an entry, which may be under way.
+    private func forget(_ id: UUID) {
+        let old = state.withLock { state in
+            let old = state.entries.removeValue(forKey: id)
+            if state.logic.isUnderWay(id) { state.entries[id] = old.map { Entry(phase: $0.phase) } }
+            return old
+        }
+        withExtendedLifetime(old) {}
     }
 
     /// A dead letter that is an entry again, with its record if that says more than its name.

@@ -33,7 +33,7 @@ extension Outbox {
         operation.queuePriority = name.priority.operationPriority
         let isWanted = state.withLock { state in
             guard state.logic.wants(name.id) else { return false }
-            state.jobs[name.id] = (operation, request)
+            state.entries[name.id, default: Entry()].phase = .sending(operation, request)
             return true
         }
         guard isWanted else { return ended(name, NetworkError(code: .cancelled), isFinal: false) }
@@ -49,17 +49,17 @@ extension Outbox {
     private func wait(of name: OutboxName, _ record: OutboxRecord) -> OutboxIndex.Wait? {
         let (options, now) = (record.options ?? OutboxOptions(), clock.date)
         if let due = record.due(at: now), due > now {
-            state.withLock { $0.details[name.id, default: Detail()].options = options }
+            state.withLock { $0.entries[name.id, default: Entry()].options = options }
             return OutboxIndex.Wait(delay: min(due.timeIntervalSince(now), Self.longWait), reason: .early, isFirm: true)
         }
-        let isNew = state.withLock { $0.details[name.id]?.triedAt == nil }
+        let isNew = state.withLock { $0.entries[name.id]?.triedAt == nil }
         let tries = isNew ? folder.tries(of: name.id) : nil
         let count = state.withLock { state in
-            var detail = state.details[name.id] ?? Detail()
-            if let tries { (detail.attemptCount, detail.error) = (tries.count, tries.failure.error) }
-            (detail.options, detail.triedAt) = (options, now)
-            state.details[name.id] = detail
-            return detail.attemptCount
+            var entry = state.entries[name.id] ?? Entry()
+            if let tries { (entry.attemptCount, entry.error) = (tries.count, tries.failure.error) }
+            (entry.options, entry.triedAt) = (options, now)
+            state.entries[name.id] = entry
+            return entry.attemptCount
         }
         // An earlier process has left it.
         if let delay = tries?.wait(at: now), delay > 0 {
@@ -157,45 +157,46 @@ extension Outbox {
     }
 
     private func ended(_ name: OutboxName, _ error: NetworkError?, isFinal: Bool) {
-        let job = state.withLock { $0.jobs.removeValue(forKey: name.id) }
+        let (phase, deliver) = state.withLock { state in
+            (exchange(&state.entries[name.id, default: Entry()].phase, with: .waiting), state.types[name.type]?.deliver)
+        }
         guard let error else {
-            guard let job, let deliver = state.withLock({ $0.types[name.type]?.deliver }) else {
+            guard case .sending(let job, let request) = phase, let deliver else {
                 return post(.ended(name.id, .verdict(.delivered)))
             }
             WorkQueue.task {
-                let output = await deliver(job.request, job.operation)
+                let output = await deliver(request, job)
                 WorkQueue.shared.add {
-                    if let output { self.state.withLock { $0.outputs[name.id] = output } }
+                    if let output { self.state.withLock { $0.entries[name.id]?.phase = .delivered(output) } }
                     self.post(.ended(name.id, .verdict(.delivered)))
                 }
             }
             return
         }
-        withExtendedLifetime(job) {}
+        withExtendedLifetime(phase) {}
         // An answer of which no item can be made was one: the server has accepted the request.
         if error.code == .cannotParseResponse, 200..<300 ~= error.statusCode ?? 0 {
             return post(.ended(name.id, .verdict(.delivered)))
         }
         if error.code == .cancelled, !folder.has(name) {
-            let detail = state.withLock { $0.details.removeValue(forKey: name.id) }
-            withExtendedLifetime(detail) {}
+            withExtendedLifetime(state.withLock { $0.entries.removeValue(forKey: name.id) }) {}
             return post(.ended(name.id, .gone))
         }
-        let detail = state.withLock { $0.details[name.id] } ?? Detail()
+        let entry = state.withLock { $0.entries[name.id] } ?? Entry()
         // A cancel by the queue, or its end, is no failure.
         let isLast =
             ![.cancelled, .refused, .circuitOpen].contains(error.code)
-            && detail.attemptCount + 1 >= detail.options.maximumAttemptCount ?? .max
+            && entry.attemptCount + 1 >= entry.options.maximumAttemptCount ?? .max
         guard !isFinal, !isLast else {
-            state.withLock { $0.reasons[name.id] = error }
+            state.withLock { $0.entries[name.id, default: Entry()].phase = .dead(error) }
             return post(.ended(name.id, .verdict(.dead)))
         }
         let wait = OutboxIndex.Wait(
             delay: delay(of: name.id, after: error),
             isFirm: asked(error) > 0,
-            leavesLane: detail.attemptCount + 1 >= detail.options.yieldsAfter ?? .max
+            leavesLane: entry.attemptCount + 1 >= entry.options.yieldsAfter ?? .max
         )
-        post(.ended(name.id, .postponed(wait)))
+        post(.ended(name.id, .postponed(wait)), after: error)
     }
 
     /// The seconds that the server has asked to wait.
@@ -204,28 +205,23 @@ extension Outbox {
     }
 
     func delay(of id: UUID, after error: NetworkError) -> TimeInterval {
-        let random = service.configuration.settings.random()
-        let detail = state.withLock { state in
-            state.problems[id] = error
-            return state.details[id] ?? Detail()
-        }
+        let entry = state.withLock { $0.entries[id] } ?? Entry()
         var delays = Self.delays
-        if let bounds = detail.options.retryDelays {
+        if let bounds = entry.options.retryDelays {
             (delays.baseDelay, delays.maximumDelay) = (bounds.lowerBound, bounds.upperBound)
         }
-        return max(delays.backoff.delay(after: detail.attemptCount, random: random), asked(error))
+        let random = service.configuration.settings.random()
+        return max(delays.backoff.delay(after: entry.attemptCount, random: random), asked(error))
     }
 
-    func tellFailure(_ id: UUID, _ delay: TimeInterval) {
-        let (tries, error, old) = state.withLock { state in
-            let error = state.problems.removeValue(forKey: id) ?? NetworkError(code: .cancelled)
-            let old = state.details[id]
-            var detail = old ?? Detail()
+    func tellFailure(_ id: UUID, _ error: NetworkError, _ delay: TimeInterval) {
+        let (tries, old) = state.withLock { state in
+            var entry = state.entries[id] ?? Entry()
             // A cancel by the queue, or its end, is no failure.
-            if ![.cancelled, .refused, .circuitOpen].contains(error.code) { detail.attemptCount += 1 }
-            detail.error = error
-            state.details[id] = detail
-            return (detail.attemptCount, error, old)
+            if ![.cancelled, .refused, .circuitOpen].contains(error.code) { entry.attemptCount += 1 }
+            let old = exchange(&entry.error, with: error)
+            state.entries[id] = entry
+            return (entry.attemptCount, old)
         }
         // Objects of the user are released outside the lock.
         withExtendedLifetime(old) {}
@@ -240,16 +236,16 @@ extension Outbox {
 
     /// Before the next one of the lane is sent.
     func tellEnd(_ id: UUID, _ verdict: OutboxState.Verdict) {
-        let (reason, detail, _, _) = state.withLock { state in
-            (
-                state.reasons.removeValue(forKey: id), state.details.removeValue(forKey: id),
-                state.problems.removeValue(forKey: id), state.outputs.removeValue(forKey: id)
-            )
-        }
+        let entry = state.withLock { $0.entries.removeValue(forKey: id) }
         switch verdict {
-        case .delivered: tell(.delivered(id), detail?.options)
-        case .dead: tell(.died(id, reason ?? NetworkError(code: .refused)), detail?.options)
+        case .delivered: tell(.delivered(id), entry?.options)
+        case .dead: tell(.died(id, Self.reason(entry?.phase)), entry?.options)
         }
+    }
+
+    /// Why an entry is a dead letter.
+    static func reason(_ phase: Entry.Phase?) -> NetworkError {
+        if case .dead(let error) = phase { error } else { NetworkError(code: .refused) }
     }
 
     /// Whether the same request would fail again.

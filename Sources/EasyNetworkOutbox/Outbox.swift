@@ -48,13 +48,27 @@ public final class Outbox: Sendable {
         let deliver: (@Sendable (any APIRequest, ServiceOperation) async -> Data?)?
     }
 
-    /// The record of an entry that has been tried, or has options.
-    struct Detail {
+    /// An entry under way, or one that has been tried or has options.
+    struct Entry {
+        enum Phase {
+            case waiting
+            case sending(ServiceOperation, any APIRequest)
+            /// It was delivered, and leaves this for those that come after it.
+            case delivered(Data)
+            /// It is to become a dead letter.
+            case dead(NetworkError)
+        }
+
+        var phase = Phase.waiting
         var options = OutboxOptions()
         var attemptCount = 0
+        /// The last failure.
         var error: NetworkError?
         /// When the last try began; nil before the first one of this process.
         var triedAt: Date?
+
+        /// Its job while it is being sent.
+        var job: ServiceOperation? { if case .sending(let job, _) = phase { job } else { nil } }
     }
 
     struct State {
@@ -69,14 +83,7 @@ public final class Outbox: Sendable {
         var missedLock: OutboxFolder.Lock?
         /// Needed for the lock where programs are suspended.
         var activity = ExpiringActivity.State.none
-        /// The jobs of the entries that are being sent.
-        var jobs: [UUID: (operation: ServiceOperation, request: any APIRequest)] = [:]
-        /// The items that delivered entries leave for those that come after them.
-        var outputs: [UUID: Data] = [:]
-        /// How the last step of an entry under way has failed, and why it is to become a dead letter.
-        var problems: [UUID: NetworkError] = [:]
-        var reasons: [UUID: NetworkError] = [:]
-        var details: [UUID: Detail] = [:]
+        var entries: [UUID: Entry] = [:]
         /// Whether the numbers of the directory are known to be in order.
         var hasSequence = false
         #if os(Linux) || canImport(Darwin)
@@ -227,7 +234,7 @@ public final class Outbox: Sendable {
 
     /// - Parameter options: those of the entry. Default nil: as far as they are known.
     func tell(_ event: OutboxEvent, _ options: OutboxOptions? = nil) {
-        let options = options ?? state.withLock { $0.details[event.id]?.options }
+        let options = options ?? state.withLock { $0.entries[event.id]?.options }
         listeners.send(event, topics: options?.tags ?? [])
     }
 

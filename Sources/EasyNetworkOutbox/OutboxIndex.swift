@@ -30,28 +30,38 @@ struct OutboxIndex: Hashable, Sendable {
         var leavesLane = false
     }
 
+    private struct Entry: Hashable {
+        let name: OutboxName
+        /// The entries that it waits for; those that are not here have left.
+        var after: [UUID]
+        var lane: LaneKey
+        /// The lanes whose head waits for this entry.
+        var blocked: Set<LaneKey> = []
+        /// The entry need not be sent again, and could not leave the directory yet.
+        var verdict: OutboxState.Verdict?
+    }
+
     private struct Lane: Hashable {
+        enum Phase: Hashable {
+            /// Nothing happens: the head waits for another entry.
+            case blocked
+            /// The lane is among the ready ones.
+            case ready
+            /// The entry is under way. It is not the head if an older one has come back since.
+            case delivering(UUID)
+            case waiting(Wait, until: TimeInterval)
+        }
+
         /// By sequence. The ones before `first` have left.
         var names: [OutboxName] = []
         var first = 0
-        /// The entry of the lane that is being delivered.
-        var current: UUID?
-        /// The lane waits until then.
-        var notBefore: TimeInterval?
-        var isFirm = false
-        /// Whether the lane is among the ready ones.
-        var isReady = false
+        var phase = Phase.blocked
 
         var head: OutboxName? { first < names.count ? names[first] : nil }
     }
 
     private var lanes: [LaneKey: Lane] = [:]
-    private var names: [UUID: OutboxName] = [:]
-    /// The entries that have left their lane.
-    private var strays: Set<UUID> = []
-    private var dependencies: [UUID: [UUID]] = [:]
-    /// The lanes whose head waits for an entry.
-    private var blocked: [UUID: Set<LaneKey>] = [:]
+    private var entries: [UUID: Entry] = [:]
     /// Lanes that may deliver, in the order in which they became ready. The ones before `first` have been taken.
     private struct Row: Hashable {
         var lanes: [LaneKey] = []
@@ -60,77 +70,84 @@ struct OutboxIndex: Hashable, Sendable {
 
     /// By the priority of the lane's head.
     private var ready = Array(repeating: Row(), count: JobPriority.count)
+    /// The lanes that wait.
     private var postponed: Set<LaneKey> = []
-    /// The entries among them that wait for their time or a condition.
-    private var early: Set<LaneKey> = []
     /// No wait ends earlier; nil without waits.
     private(set) var nextWake: TimeInterval?
 
-    var count: Int { names.count }
+    var count: Int { entries.count }
     /// In any order.
-    var all: some Collection<OutboxName> { names.values }
+    var all: some Collection<OutboxName> { entries.values.lazy.map(\.name) }
 
     /// Whether a lane may deliver; not all of them need have an entry left.
     var hasReady: Bool { ready.contains { $0.first < $0.lanes.count } }
 
     /// Whether nothing is left but what waits for its time or a condition, and what comes after it.
-    var isIdle: Bool { !hasReady && postponed.count == early.count }
+    var isIdle: Bool {
+        !hasReady
+            && postponed.allSatisfy { lane in
+                if case .waiting(let wait, _)? = lanes[lane]?.phase { wait.reason == .early } else { false }
+            }
+    }
 
-    func contains(_ id: UUID) -> Bool { names[id] != nil }
+    /// Whether there are entries that need not be sent again.
+    var hasVerdict: Bool { entries.values.contains { $0.verdict != nil } }
 
-    func name(of id: UUID) -> OutboxName? { names[id] }
+    func contains(_ id: UUID) -> Bool { entries[id] != nil }
 
-    private func key(of name: OutboxName) -> LaneKey {
-        guard let lane = name.lane, !strays.contains(name.id) else { return .alone(name.id) }
-        return .named(lane)
+    func name(of id: UUID) -> OutboxName? { entries[id]?.name }
+
+    /// The fate of an entry that need not be sent again, and could not leave the directory yet. An entry that is not
+    /// here has none.
+    subscript(verdict id: UUID) -> OutboxState.Verdict? {
+        get { entries[id]?.verdict }
+        set { entries[id]?.verdict = newValue }
     }
 
     /// - Parameter dependencies: the entries that it waits for; those that are not here have left.
     mutating func insert(_ name: OutboxName, after dependencies: [UUID] = []) {
-        guard names[name.id] == nil else { return }
-        names[name.id] = name
-        if !dependencies.isEmpty { self.dependencies[name.id] = dependencies }
-        let key = key(of: name)
-        var lane = lanes.removeValue(forKey: key) ?? Lane()
+        guard entries[name.id] == nil else { return }
+        insert(Entry(name: name, after: dependencies, lane: name.lane.map(LaneKey.named) ?? .alone(name.id)))
+    }
+
+    private mutating func insert(_ entry: Entry) {
+        entries[entry.name.id] = entry
+        var lane = lanes.removeValue(forKey: entry.lane) ?? Lane()
         // Nearly always the last one.
         var index = lane.names.count
-        while index > lane.first, lane.names[index - 1].sequence > name.sequence { index -= 1 }
-        lane.names.insert(name, at: index)
+        while index > lane.first, lane.names[index - 1].sequence > entry.name.sequence { index -= 1 }
+        lane.names.insert(entry.name, at: index)
+        lanes[entry.lane] = lane
         // The wait was that of the one behind it.
-        let endsWait = index == lane.first && lane.notBefore != nil
-        lanes[key] = lane
-        if endsWait { endWait(key) }
-        makeReady(key)
+        if index == lane.first { endWait(entry.lane) }
+        makeReady(entry.lane)
     }
 
     /// - Returns: the entry; nil when it is not here.
     @discardableResult
     mutating func remove(_ id: UUID) -> OutboxName? {
-        guard let name = names.removeValue(forKey: id) else { return nil }
-        let key = key(of: name)
-        strays.remove(id)
-        dependencies[id] = nil
-        guard var lane = lanes.removeValue(forKey: key) else { return nil }
+        guard let entry = entries.removeValue(forKey: id), var lane = lanes.removeValue(forKey: entry.lane) else {
+            return nil
+        }
         // Not always the head: an older one may have come back.
-        if lane.current == id { lane.current = nil }
+        if lane.phase == .delivering(id) { lane.phase = .blocked }
         if lane.head?.id == id {
             // A wait ends with the entry that failed.
-            lane.notBefore = nil
+            if postponed.remove(entry.lane) != nil { lane.phase = .blocked }
             lane.first += 1
             if lane.first > 32, lane.first > lane.names.count / 2 {
                 lane.names.removeFirst(lane.first)
                 lane.first = 0
             }
-        } else if let index = lane.names.lastIndex(of: name) {
+        } else if let index = lane.names.lastIndex(of: entry.name) {
             lane.names.remove(at: index)
         }
-        if lane.notBefore == nil { endWait(key) }
         if lane.head != nil {
-            lanes[key] = lane
-            makeReady(key)
+            lanes[entry.lane] = lane
+            makeReady(entry.lane)
         }
-        for lane in blocked.removeValue(forKey: id) ?? [] { makeReady(lane) }
-        return name
+        for lane in entry.blocked { makeReady(lane) }
+        return entry.name
     }
 
     /// The entry to deliver next, which is under way from then on.
@@ -143,13 +160,15 @@ struct OutboxIndex: Hashable, Sendable {
                 if ready[rank].first > 1_000, ready[rank].first > ready[rank].lanes.count / 2 {
                     ready[rank] = Row(lanes: Array(ready[rank].lanes[ready[rank].first...]))
                 }
-                lanes[lane]?.isReady = false
-                guard isFree(lane), let head = lanes[lane]?.head else { continue }
+                // Since then all its entries may have left, or others may have come.
+                guard lanes[lane]?.phase == .ready else { continue }
+                lanes[lane]?.phase = .blocked
+                guard let head = freeHead(of: lane) else { continue }
                 guard head.priority == priority else {
                     makeReady(lane)
                     continue
                 }
-                lanes[lane]?.current = head.id
+                lanes[lane]?.phase = .delivering(head.id)
                 return head
             }
             ready[rank] = Row()
@@ -157,37 +176,33 @@ struct OutboxIndex: Hashable, Sendable {
         return nil
     }
 
-    /// Takes an entry back that was to be delivered, as entries that it depends on are here again.
-    mutating func putBack(_ id: UUID, after dependencies: [UUID]) {
-        guard let lane = names[id].map(key), lanes[lane]?.current == id else { return }
-        self.dependencies[id] = dependencies
-        lanes[lane]?.current = nil
-        makeReady(lane)
+    /// Takes an entry back that was to be delivered.
+    ///
+    /// - Parameter dependencies: the entries that it waits for, nil when they are as they were.
+    mutating func putBack(_ id: UUID, after dependencies: [UUID]? = nil) {
+        guard let entry = entries[id], lanes[entry.lane]?.phase == .delivering(id) else { return }
+        if let dependencies { entries[id]?.after = dependencies }
+        lanes[entry.lane]?.phase = .blocked
+        makeReady(entry.lane)
     }
 
     /// Has the lane of an entry that was under way wait.
     mutating func postpone(_ id: UUID, _ wait: Wait, at now: TimeInterval) {
-        guard let name = names[id], lanes[key(of: name)]?.current == id else { return }
-        lanes[key(of: name)]?.current = nil
-        if wait.leavesLane, name.lane != nil, !strays.contains(id) {
-            let dependencies = dependencies[id] ?? []
+        guard var entry = entries[id], lanes[entry.lane]?.phase == .delivering(id) else { return }
+        if wait.leavesLane, entry.lane != .alone(id) {
             remove(id)
-            strays.insert(id)
-            insert(name, after: dependencies)
+            entry.lane = .alone(id)
+            insert(entry)
         }
-        let (lane, time) = (key(of: name), now + wait.delay)
-        lanes[lane]?.notBefore = time
-        lanes[lane]?.isFirm = wait.isFirm
-        postponed.insert(lane)
-        if wait.reason == .early { early.insert(lane) }
+        let time = now + wait.delay
+        lanes[entry.lane]?.phase = .waiting(wait, until: time)
+        postponed.insert(entry.lane)
         nextWake = min(nextWake ?? time, time)
     }
 
     /// Ends the wait of an entry.
     mutating func wake(_ id: UUID) {
-        guard let lane = names[id].map(key), lanes[lane]?.head?.id == id, postponed.contains(lane) else { return }
-        endWait(lane)
-        makeReady(lane)
+        if let lane = entries[id]?.lane, lanes[lane]?.head?.id == id { endWait(lane) }
     }
 
     /// Ends the waits that are over.
@@ -195,34 +210,32 @@ struct OutboxIndex: Hashable, Sendable {
         guard isReachableAgain || nextWake ?? .infinity <= now else { return }
         nextWake = nil
         for lane in postponed {
-            let time = lanes[lane]?.notBefore ?? now
-            guard time <= now || isReachableAgain && lanes[lane]?.isFirm == false else {
+            if case .waiting(let wait, let time)? = lanes[lane]?.phase, time > now, wait.isFirm || !isReachableAgain {
                 nextWake = min(nextWake ?? time, time)
-                continue
+            } else {
+                endWait(lane)
             }
-            endWait(lane)
-            makeReady(lane)
         }
     }
 
+    /// Ends the wait of a lane, if it waits.
     private mutating func endWait(_ lane: LaneKey) {
-        postponed.remove(lane)
-        early.remove(lane)
-        lanes[lane]?.notBefore = nil
+        guard postponed.remove(lane) != nil else { return }
+        lanes[lane]?.phase = .blocked
+        makeReady(lane)
     }
 
-    private mutating func isFree(_ lane: LaneKey) -> Bool {
-        guard let state = lanes[lane], state.current == nil, state.notBefore == nil, let head = state.head else {
-            return false
-        }
-        guard let dependency = dependencies[head.id]?.first(where: { names[$0] != nil }) else { return true }
-        blocked[dependency, default: []].insert(lane)
-        return false
+    /// - Returns: the head of a lane if it waits for nothing.
+    private mutating func freeHead(of lane: LaneKey) -> OutboxName? {
+        guard let state = lanes[lane], state.phase == .blocked, let head = state.head else { return nil }
+        guard let dependency = entries[head.id]?.after.first(where: { entries[$0] != nil }) else { return head }
+        entries[dependency]?.blocked.insert(lane)
+        return nil
     }
 
     private mutating func makeReady(_ lane: LaneKey) {
-        guard lanes[lane]?.isReady == false, isFree(lane), let head = lanes[lane]?.head else { return }
-        lanes[lane]?.isReady = true
+        guard let head = freeHead(of: lane) else { return }
+        lanes[lane]?.phase = .ready
         ready[Int(head.priority.rawValue)].lanes.append(lane)
     }
 }

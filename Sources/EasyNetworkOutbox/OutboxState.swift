@@ -87,10 +87,14 @@ struct OutboxState: Hashable, Sendable {
         case settling(Verdict)
     }
 
-    /// An entry that waits for the end of a step.
+    /// An entry under way: it waits for the end of a step.
     private struct Work: Hashable {
         let name: OutboxName
         var step: Step
+        /// It was removed here.
+        var isGone = false
+        /// It has come back since: when it leaves, the directory is read.
+        var isRevived = false
     }
 
     private struct Reading: Hashable {
@@ -109,11 +113,6 @@ struct OutboxState: Hashable, Sendable {
     /// The entries to be delivered.
     private(set) var index = OutboxIndex()
     private var work: [UUID: Work] = [:]
-    /// Entries under way that were removed here, and those that have come back since.
-    private var gone: Set<UUID> = []
-    private var revived: Set<UUID> = []
-    /// The entries that need not be sent again, and could not leave the directory yet.
-    private var unsettled: [UUID: Verdict] = [:]
     private var reading: Reading?
     /// Whether the list could not be read. Tried again at the next look.
     private var hasFailed = false
@@ -135,7 +134,7 @@ struct OutboxState: Hashable, Sendable {
 
     /// Whether an entry that was to be sent still is.
     func wants(_ id: UUID) -> Bool {
-        phase == .delivering && work[id]?.step == .sending && !gone.contains(id)
+        phase == .delivering && work[id].map { $0.step == .sending && !$0.isGone } ?? false
     }
 
     func isUnderWay(_ id: UUID) -> Bool { work[id] != nil }
@@ -195,12 +194,9 @@ struct OutboxState: Hashable, Sendable {
         case .listed(let found, let changes): listed(found, changes, &effects)
         case .added(let name, let after, let changes): added(name, after, changes, &effects)
         case .removed(let id):
-            if let work = work[id] {
-                gone.insert(id)
-                if work.step == .sending { effects.append(.cancel(id)) }
-            } else {
-                leave(id)
-            }
+            if work[id] == nil { leave(id) }
+            work[id]?.isGone = true
+            if work[id]?.step == .sending { effects.append(.cancel(id)) }
             if phase != .delivering { effects.append(.ring) }
         case .hastened(let id): index.wake(id)
         case .checked(let id, let after, let hasDeadLetter, let changes):
@@ -249,10 +245,9 @@ struct OutboxState: Hashable, Sendable {
         case .waiting: phase = .stopped
         case .delivering, .stopping:
             phase = .stopping(then: sequel)
-            if sequel == .stopped { index = OutboxIndex() }
             for (id, work) in work {
                 if work.step == .sending { effects.append(.cancel(id)) }
-                if work.step == .toBeChecked { putBack(id, []) }
+                if work.step == .toBeChecked { putBack(id) }
             }
         }
     }
@@ -272,6 +267,8 @@ struct OutboxState: Hashable, Sendable {
     private mutating func proceed(_ effects: inout [Effect]) {
         if case .stopping(let sequel) = phase, work.isEmpty {
             effects.append(.unlock)
+            // After a stop, all is tried at once.
+            if sequel != .suspended { index.wake(at: .infinity) }
             switch sequel {
             case .stopped: phase = .stopped
             case .started: ask(&effects)
@@ -289,7 +286,7 @@ struct OutboxState: Hashable, Sendable {
             guard work.isEmpty, reading == nil else { return }
             if !drains.isEmpty, index.isIdle {
                 read(&effects)
-            } else if releasesLock, !index.hasReady, unsettled.isEmpty {
+            } else if releasesLock, !index.hasReady, !index.hasVerdict {
                 effects.append(.unlock)
                 phase = .waiting(.none)
             }
@@ -316,10 +313,7 @@ struct OutboxState: Hashable, Sendable {
         if phase == .delivering {
             (hasRead, listedChanges) = (true, changes)
             adopt(found, late: reading.late, &effects)
-            for (id, work) in work where work.step == .toBeChecked {
-                self.work[id]?.step = .checking
-                effects.append(.check(work.name))
-            }
+            for work in work.values where work.step == .toBeChecked { enter(.checking, work.name, &effects) }
         }
         // Without the lock, others deliver all.
         let isOver = phase == .delivering ? !isStale && work.isEmpty && index.isIdle : found.isEmpty
@@ -343,12 +337,10 @@ struct OutboxState: Hashable, Sendable {
         for (name, after) in found.sorted(by: { $0.key.sequence < $1.key.sequence }) {
             index.insert(name, after: after)
             // It may be an entry again already.
-            if work[name.id]?.step == .settling(.dead) { revived.insert(name.id) }
+            if work[name.id]?.step == .settling(.dead) { work[name.id]?.isRevived = true }
         }
         // If others have added some by then, they are found together.
         if !isStale { for (name, after) in late { index.insert(name, after: after) } }
-        let kept = Set(index.all.map(\.id))
-        unsettled = unsettled.filter { kept.contains($0.key) || work[$0.key] != nil }
     }
 
     private mutating func added(
@@ -358,9 +350,9 @@ struct OutboxState: Hashable, Sendable {
         _ effects: inout [Effect]
     ) {
         self.changes = max(self.changes, changes)
-        if work[name.id] != nil { revived.insert(name.id) }
+        work[name.id]?.isRevived = true
         // It has been revived, if it was made a dead letter in spite of an error.
-        if unsettled[name.id] == .dead { unsettled[name.id] = nil }
+        if index[verdict: name.id] == .dead { index[verdict: name.id] = nil }
         guard phase == .delivering else {
             effects.append(.ring)
             isDue = true
@@ -379,10 +371,7 @@ struct OutboxState: Hashable, Sendable {
     /// An entry has left the directory.
     private mutating func leave(_ id: UUID) {
         index.remove(id)
-        work[id] = nil
-        gone.remove(id)
-        unsettled[id] = nil
-        if revived.remove(id) != nil { isDue = true }
+        if work.removeValue(forKey: id)?.isRevived == true { isDue = true }
     }
 
     /// An entry was not in the directory any more.
@@ -396,23 +385,25 @@ struct OutboxState: Hashable, Sendable {
 
     private mutating func deliver(_ effects: inout [Effect]) {
         while work.count < window, let name = index.next() {
-            if let verdict = unsettled[name.id] {
-                work[name.id] = Work(name: name, step: .settling(verdict))
-                effects.append(.settle(name, verdict))
-            } else if name.hasDependencies {
-                work[name.id] = Work(name: name, step: .checking)
-                effects.append(.check(name))
-            } else {
-                work[name.id] = Work(name: name, step: .sending)
-                effects.append(.send(name))
-            }
+            let first = name.hasDependencies ? Step.checking : .sending
+            enter(index[verdict: name.id].map(Step.settling) ?? first, name, &effects)
+        }
+    }
+
+    /// An entry takes its next step.
+    private mutating func enter(_ step: Step, _ name: OutboxName, _ effects: inout [Effect]) {
+        work[name.id, default: Work(name: name, step: step)].step = step
+        switch step {
+        case .checking: effects.append(.check(name))
+        case .toBeChecked: break
+        case .sending: effects.append(.send(name))
+        case .settling(let verdict): effects.append(.settle(name, verdict))
         }
     }
 
     /// Takes an entry back that was to be delivered.
-    private mutating func putBack(_ id: UUID, _ after: [UUID]) {
-        work[id] = nil
-        if gone.contains(id) { vanish(id) } else { index.putBack(id, after: after) }
+    private mutating func putBack(_ id: UUID, after: [UUID]? = nil) {
+        if work.removeValue(forKey: id)?.isGone == true { vanish(id) } else { index.putBack(id, after: after) }
     }
 
     private mutating func checked(
@@ -425,46 +416,39 @@ struct OutboxState: Hashable, Sendable {
         self.changes = max(self.changes, changes)
         guard let work = work[id], work.step == .checking else { return }
         guard let after else { return vanish(id) }
-        guard phase == .delivering, !gone.contains(id) else { return putBack(id, after) }
+        guard phase == .delivering, !work.isGone else { return putBack(id, after: after) }
         if isStale || reading != nil {
             // A dead letter that it depends on may be an entry again.
-            self.work[id]?.step = .toBeChecked
+            enter(.toBeChecked, work.name, &effects)
         } else if after.contains(where: index.contains) {
-            putBack(id, after)
-        } else if hasDeadLetter {
-            self.work[id]?.step = .settling(.dead)
-            effects.append(.settle(work.name, .dead))
+            putBack(id, after: after)
         } else {
-            self.work[id]?.step = .sending
-            effects.append(.send(work.name))
+            enter(hasDeadLetter ? .settling(.dead) : .sending, work.name, &effects)
         }
     }
 
     private mutating func ended(_ id: UUID, _ end: End, _ now: TimeInterval, _ effects: inout [Effect]) {
         guard let work = work[id], work.step == .sending else { return }
         switch end {
-        case .verdict(let verdict):
-            self.work[id]?.step = .settling(verdict)
-            effects.append(.settle(work.name, verdict))
+        case .verdict(let verdict): enter(.settling(verdict), work.name, &effects)
         case .gone: vanish(id)
         case .postponed(let wait):
+            guard phase == .delivering, !work.isGone else { return putBack(id) }
             self.work[id] = nil
-            if gone.contains(id) { return vanish(id) }
-            guard phase == .delivering else { return index.postpone(id, OutboxIndex.Wait(delay: 0), at: now) }
             index.postpone(id, wait, at: now)
             if wait.reason == .failure { effects.append(.tellFailed(id, delay: wait.delay)) }
         }
     }
 
     private mutating func settled(_ id: UUID, _ delay: TimeInterval?, _ now: TimeInterval, _ effects: inout [Effect]) {
-        guard case .settling(let verdict)? = work[id]?.step else { return }
+        guard let work = work[id], case .settling(let verdict) = work.step else { return }
         guard let delay else {
             effects.append(.tellLeft(id, verdict))
             return leave(id)
         }
-        work[id] = nil
-        if gone.contains(id) { return vanish(id) }
-        unsettled[id] = verdict
+        guard !work.isGone else { return putBack(id) }
+        self.work[id] = nil
+        index[verdict: id] = verdict
         index.postpone(id, OutboxIndex.Wait(delay: delay), at: now)
         effects.append(.tellFailed(id, delay: delay))
     }

@@ -361,7 +361,7 @@ struct OutboxOptionsTests {
         expect(entry.nextTry, equals: added + 10)
         try next.start()
         // It has judged when the entry is due, which may not have begun to wait.
-        await expect(eventually { next.state.withLock { $0.details[id]?.attemptCount } == 1 })
+        await expect(eventually { next.state.withLock { $0.entries[id]?.attemptCount } == 1 })
         for _ in 1...3 { await fixture.look() }
         expect(fixture.transport.requests.count, equals: 1)
         let nextEvents = next.events
