@@ -32,24 +32,25 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         var sha256: String?
         var segmentCount = 1
         var keepsPart = true
-        /// Fetches until the end, or the next pause.
-        var fetching: Task<Result<Void, NetworkError>, Never>?
-        /// Has the whole download; nil before the start.
-        var task: Task<Void, Never>?
-        /// Over when the files that a user sees are as they stay.
-        var filesAreDone: Promise<Void>?
         var turn = DownloadTurn()
-        /// Over when the pause ends; nil without one.
-        var resumed: Promise<Void>?
-        /// Writes the file; nil before that is open.
-        var writer: DownloadWriter?
-        /// Runs while the connection is kept for an urgent job.
-        var connectionTimer: (any ClockTimer)?
+        /// nil before the start.
+        var run: Run?
+    }
+
+    private struct Run {
+        /// Has the whole download.
+        let task: Task<Void, Never>
+        /// Over when the files that a user sees are as they stay.
+        let filesAreDone = Promise<Void>()
+        /// Fetches until the end, or the next pause; nil between two fetches.
+        var fetch: (task: Task<Result<Void, NetworkError>, Never>, writer: DownloadWriter)?
     }
 
     /// Where the file goes: its name, or a directory.
     public let destination: URL
     private let download = Locked(Download())
+    /// Set while the connection is kept for an urgent job.
+    private let connectionAlarm = Alarm()
     /// Changed by tests.
     let calls = Locked(FileCalls())
 
@@ -161,64 +162,59 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// If the server closes that connection during the pause, a GET begins again after ``resume()``, and any other
     /// request fails with ``NetworkError/Code/connectionLost``.
     public func pause() {
-        apply { download in
-            guard !download.turn.isPaused, !hasOutcome else { return [] }
-            download.resumed = Promise<Void>()
-            return download.turn.pause()
-        }
+        apply { turn in hasOutcome ? [] : turn.pause() }
     }
 
     /// Goes on after ``pause()``, when there is a slot.
     public func resume() {
         var resumed: Promise<Void>?
-        apply { download in
-            resumed = download.resumed.take()
-            return download.turn.resume()
+        apply { turn in
+            resumed = turn.resumed
+            return turn.resume()
         }
         resumed?.set()
     }
 
     // MARK: - Urgent jobs
 
-    override func yieldSlot() { apply { $0.turn.yielded() } }
+    override func yieldSlot() { apply { $0.yielded() } }
 
-    override func goOn() { apply { $0.turn.wentOn() } }
+    override func goOn() { apply { $0.wentOn() } }
 
     /// Applies an event to the turn, and performs the effects outside the lock.
-    private func apply(_ event: (inout Download) -> [DownloadTurn.Effect]) {
+    private func apply(_ event: (inout DownloadTurn) -> [DownloadTurn.Effect]) {
         // The fetch of this moment: a later one is not to be stopped by an earlier event.
-        let (effects, fetching, writer) = download.withLock { (event(&$0), $0.fetching, $0.writer) }
+        let (effects, fetch) = download.withLock { (event(&$0.turn), $0.run?.fetch) }
         for effect in effects {
             switch effect {
             case .stop:
                 meter.rest()
-                fetching?.cancel()
+                fetch?.task.cancel()
             case .hold, .read:
                 if effect == .hold { meter.rest() }
-                if let writer { WorkQueue.task { await writer.applyHold() } }
-            case .startTimer: startConnectionTimer()
-            case .cancelTimer: download.withLock { $0.connectionTimer.take() }?.cancel()
+                if let writer = fetch?.writer { WorkQueue.task { await writer.applyHold() } }
+            case .startTimer:
+                let settings = callGroup.host.settings
+                let time = settings.clock.now + settings.transport.heldConnectionInterval
+                connectionAlarm.set(time, settings.clock) { [weak self] in self?.apply { $0.keptLongEnough() } }
+            case .cancelTimer: connectionAlarm.set(nil, callGroup.host.settings.clock) {}
             case .releaseSlot: releaseSlot { download.withLock { $0.turn.isResting } }
-            case .reclaimSlot:
-                reclaimSlot(if: { !isPaused }) { [weak self] in self?.apply { $0.turn.hasSlotAgain() } }
+            case .reclaimSlot: reclaimSlot(if: { !isPaused }) { [weak self] in self?.apply { $0.hasSlotAgain() } }
             }
         }
     }
 
-    private func startConnectionTimer() {
-        let settings = callGroup.host.settings
-        let timer = settings.clock.schedule(after: settings.transport.heldConnectionInterval) { [weak self] in
-            self?.apply { $0.turn.keptLongEnough() }
-        }
-        let old = download.withLock { download in
-            // It may have gone on or ended by now.
-            download.turn.isHeld && !hasOutcome ? exchange(&download.connectionTimer, with: timer) : timer
-        }
-        old?.cancel()
-    }
+    /// Whether nothing is to be read, as in a pause or while the slot is another job's.
+    var isHeld: Bool { download.withLock { $0.turn.isHeld } }
+
+    /// Whether another fetch follows when the connection is lost.
+    var outlivesConnection: Bool { download.withLock { $0.turn.outlivesConnection } }
+
+    /// A message is about to be sent.
+    func asks(_ message: TransportRequest) { download.withLock { $0.turn.asks(message.mayBeRepeated) } }
 
     /// The head of an answer has come that is the file or a range of it.
-    private func noteAnswer(canResume: Bool) {
+    func answered(canResume: Bool) {
         guard let mayYield = download.withLock({ $0.turn.answered(canResume: canResume) }) else { return }
         setMayYield(mayYield)
     }
@@ -228,9 +224,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     public override func execute() {
         guard let request = takeRequest() else { return }
         download.withLock { download in
-            guard !hasOutcome else { return }
-            download.filesAreDone = Promise<Void>()
-            download.task = WorkQueue.task { await self.run(request) }
+            if !hasOutcome { download.run = Run(task: WorkQueue.task { await self.run(request) }) }
         }
     }
 
@@ -262,7 +256,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         }
         // The operation has ended, perhaps earlier and for another reason. A body that was too long would be so again.
         await writer?.close(keepingPart: keepsPart && error != nil && error?.code != .bodyTooLong)
-        download.withLock { $0.filesAreDone }?.set()
+        download.withLock { $0.run?.filesAreDone }?.set()
         await writer?.release()
         if let part { releaseClaim(part) }
     }
@@ -299,19 +293,12 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             sha256: sha256,
             meter: meter,
             clock: clock,
-            owner: DownloadWriter.Owner(
-                isHeld: { [weak self] in self?.download.withLock { $0.turn.isHeld } ?? false },
-                outlivesConnection: { [weak self] in self?.download.withLock { $0.turn.outlivesConnection } ?? false },
-                asks: { [weak self] message in self?.download.withLock { $0.turn.asks(message.mayBeRepeated) } },
-                answered: { [weak self] canResume in self?.noteAnswer(canResume: canResume) },
-                limits: { [weak self] in self?.bandwidthLimits ?? [] }
-            )
+            owner: self
         )
     }
 
     /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
-        download.withLock { $0.writer = writer }
         while true {
             try await begin(snapshot.message)
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
@@ -330,13 +317,13 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
                 }
             }
             let isWanted = download.withLock { download in
-                download.fetching = fetching
+                download.run?.fetch = (fetching, writer)
                 return !download.turn.isStopped && !hasOutcome
             }
             if !isWanted { fetching.cancel() }
             let result = await fetching.value
             let isFollowed = download.withLock { download in
-                download.fetching = nil
+                download.run?.fetch = nil
                 return download.turn.ended(hasLostConnection: result.failure?.code == .connectionLost)
             }
             switch result {
@@ -359,7 +346,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     /// Waits without a slot.
     private func waitWhilePaused() async throws(NetworkError) {
-        while !hasOutcome, let resumed = download.withLock({ $0.resumed }) {
+        while !hasOutcome, let resumed = download.withLock({ $0.turn.resumed }) {
             // A call may have asked for the slot again, after a delay.
             forgoSlot()
             await resumed.wait()
@@ -408,14 +395,11 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     // MARK: - The end
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        let (task, fetching, filesAreDone, timer) = download.withLock { download in
-            (download.task, download.fetching, download.filesAreDone, download.connectionTimer.take())
-        }
-        timer?.cancel()
-        fetching?.cancel()
-        task?.cancel()
-        guard let filesAreDone else { return super.deliver(error, done) }
-        filesAreDone.whenSet { super.deliver(error, done) }
+        connectionAlarm.set(nil, callGroup.host.settings.clock) {}
+        guard let run = download.withLock({ $0.run }) else { return super.deliver(error, done) }
+        run.fetch?.task.cancel()
+        run.task.cancel()
+        run.filesAreDone.whenSet { super.deliver(error, done) }
     }
 }
 

@@ -19,30 +19,36 @@ struct DownloadTurn: Sendable {
         case reclaimSlot
     }
 
+    private enum Fetch {
+        case none
+        case underWay(Transfer, Hold)
+        /// It ends, and another fetch goes on with it later.
+        case stopped
+    }
+
     /// What a fetch would lose with its connection.
     private enum Transfer {
-        /// No fetch is under way, or the last one has been stopped.
-        case none, stopped
-        /// No answer has come. The request may be sent again.
+        /// Nothing: no answer has come, and the request may be sent again.
         case asked
-        /// The rest can be asked for.
+        /// Nothing: the rest can be asked for.
         case resumable
-        /// The request, which may not be sent again, or the bytes that have come.
+        /// The bytes that have come. The request may be sent again.
+        case repeatable
+        /// The request, which may not be sent again.
         case single
     }
 
-    private var transfer = Transfer.none
-    /// Whether the request may be sent again.
-    private var mayRepeat = false
-    /// Whether ``pause()`` was called last, and not ``resume()``.
-    private(set) var isPaused = false
-    /// Whether a pause keeps the connection; it does so until there is a slot again.
-    private var isKeptByPause = false
+    /// Whether the connection of a fetch was held, so that the server may have closed it for that.
+    private enum Hold { case never, earlier, byPause }
+
+    private var fetch = Fetch.none
+    /// Over when the pause ends; nil without one, which is when ``resume()`` was called last, and not ``pause()``.
+    private(set) var resumed: Promise<Void>?
     /// How often the slot was given to an urgent job, less how often the download has gone on: two threads may tell of
     /// that in any order.
     private var yieldCount = 0
-    /// Whether the connection of this fetch was held, so that the server may have closed it for that.
-    private var wasHeld = false
+
+    var isPaused: Bool { resumed != nil }
 
     /// Whether nothing is to be read.
     var isHeld: Bool { yieldCount > 0 || isKeptByPause }
@@ -50,13 +56,19 @@ struct DownloadTurn: Sendable {
     /// Whether it is to have no slot and keeps its connection.
     var isResting: Bool { isPaused && isKeptByPause }
 
+    /// Whether a pause keeps the connection; it does so until there is a slot again.
+    private var isKeptByPause: Bool { if case .underWay(_, .byPause) = fetch { true } else { false } }
+
     /// Whether the fetch has been stopped.
-    var isStopped: Bool { transfer == .stopped }
+    var isStopped: Bool { if case .stopped = fetch { true } else { false } }
 
     /// Whether another fetch follows when the connection is lost, at no retry's cost.
-    var outlivesConnection: Bool { isStopped || wasHeld && mayRepeat }
-
-    private var isFetching: Bool { transfer != .none && transfer != .stopped }
+    var outlivesConnection: Bool {
+        switch fetch {
+        case .none, .underWay(.single, _), .underWay(_, .never): false
+        case .underWay, .stopped: true
+        }
+    }
 
     // MARK: - The fetch
 
@@ -66,31 +78,29 @@ struct DownloadTurn: Sendable {
     /// - Returns: false when it may not begin, because of a pause.
     mutating func begin(mayRepeat: Bool) -> Bool {
         guard !isPaused else { return false }
-        (self.mayRepeat, wasHeld) = (mayRepeat, false)
-        transfer = mayRepeat ? .asked : .single
+        fetch = .underWay(mayRepeat ? .asked : .single, .never)
         return true
     }
 
     /// A message is about to be sent, which an interceptor may have changed.
     mutating func asks(_ mayRepeat: Bool) {
-        guard !mayRepeat, isFetching else { return }
-        (transfer, self.mayRepeat) = (.single, false)
+        if !mayRepeat, case .underWay(_, let hold) = fetch { fetch = .underWay(.single, hold) }
     }
 
     /// The head of an answer has come, whose body is the file or a range of it.
     ///
     /// - Returns: whether the download may yield its slot from now on; nil when that does not matter any more.
     mutating func answered(canResume: Bool) -> Bool? {
-        guard isFetching else { return nil }
-        let canResume = canResume && mayRepeat
-        transfer = canResume ? .resumable : .single
+        guard case .underWay(let transfer, let hold) = fetch else { return nil }
+        guard transfer != .single else { return false }
+        fetch = .underWay(canResume ? .resumable : .repeatable, hold)
         return canResume
     }
 
     /// - Parameter hasLostConnection: whether it failed because its connection was lost.
     /// - Returns: whether another fetch is to follow.
     mutating func ended(hasLostConnection: Bool) -> Bool {
-        defer { (transfer, isKeptByPause) = (.none, false) }
+        defer { fetch = .none }
         return isStopped || hasLostConnection && outlivesConnection
     }
 
@@ -98,29 +108,27 @@ struct DownloadTurn: Sendable {
 
     mutating func pause() -> [Effect] {
         guard !isPaused else { return [] }
-        isPaused = true
-        switch transfer {
+        resumed = Promise<Void>()
+        switch fetch {
         case .none, .stopped: return []
-        case .asked, .resumable:
-            transfer = .stopped
+        case .underWay(.asked, _), .underWay(.resumable, _):
+            fetch = .stopped
             return [.stop]
-        case .single:
-            (isKeptByPause, wasHeld) = (true, true)
+        case .underWay(let transfer, _):
+            fetch = .underWay(transfer, .byPause)
             return [.hold, .releaseSlot]
         }
     }
 
     mutating func resume() -> [Effect] {
-        guard isPaused else { return [] }
-        isPaused = false
-        return isKeptByPause ? [.reclaimSlot] : []
+        resumed.take() != nil && isKeptByPause ? [.reclaimSlot] : []
     }
 
     /// The slot is there that ``Effect/reclaimSlot`` has asked for.
     mutating func hasSlotAgain() -> [Effect] {
         // Paused again in between.
         if isPaused { return [.releaseSlot] }
-        isKeptByPause = false
+        if case .underWay(let transfer, .byPause) = fetch { fetch = .underWay(transfer, .earlier) }
         return isHeld ? [] : [.read]
     }
 
@@ -128,8 +136,8 @@ struct DownloadTurn: Sendable {
 
     mutating func yielded() -> [Effect] {
         yieldCount += 1
-        guard yieldCount == 1, isFetching else { return [] }
-        wasHeld = true
+        guard yieldCount == 1, case .underWay(let transfer, let hold) = fetch else { return [] }
+        if hold == .never { fetch = .underWay(transfer, .earlier) }
         return [.hold, .startTimer]
     }
 
@@ -142,8 +150,9 @@ struct DownloadTurn: Sendable {
 
     /// The connection has been kept for long enough.
     mutating func keptLongEnough() -> [Effect] {
-        guard yieldCount > 0, transfer == .asked || transfer == .resumable else { return [] }
-        transfer = .stopped
+        guard yieldCount > 0, case .underWay(let transfer, _) = fetch, transfer == .asked || transfer == .resumable
+        else { return [] }
+        fetch = .stopped
         return [.stop]
     }
 }

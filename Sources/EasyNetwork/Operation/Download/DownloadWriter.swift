@@ -7,19 +7,6 @@ actor DownloadWriter {
     /// Makes a call whose body is used like this, and returns when it has ended.
     typealias Fetch = @Sendable (@escaping BodyConsumer) async -> Result<Void, NetworkError>
 
-    /// The operation that downloads.
-    struct Owner: Sendable {
-        /// Whether nothing is to be read, as in a pause or while the slot is another job's.
-        var isHeld: @Sendable () -> Bool = { false }
-        /// Whether another fetch follows when the connection is lost.
-        var outlivesConnection: @Sendable () -> Bool = { false }
-        /// Gets each message before it is sent.
-        var asks: @Sendable (TransportRequest) -> Void = { _ in }
-        /// Gets whether the file that comes can be resumed.
-        var answered: @Sendable (_ canResume: Bool) -> Void = { _ in }
-        var limits: @Sendable () -> [BandwidthLimit] = { [] }
-    }
-
     private enum FetchEvent: Sendable {
         case fetch(Int)
         case ended(Result<Void, NetworkError>)
@@ -41,7 +28,8 @@ actor DownloadWriter {
     private let sha256: String?
     private let meter: TransferMeter
     private let clock: any NetworkClock
-    private let owner: Owner
+    /// The operation that downloads.
+    private weak var owner: DownloadOperation?
     /// The bodies that come, by their segments.
     private var bodies: [Int: BodyStream] = [:]
     /// Whether the bodies are paused.
@@ -67,7 +55,7 @@ actor DownloadWriter {
         sha256: String? = nil,
         meter: TransferMeter,
         clock: any NetworkClock,
-        owner: Owner = Owner()
+        owner: DownloadOperation? = nil
     ) {
         self.file = file
         self.plan = plan
@@ -122,7 +110,7 @@ actor DownloadWriter {
     }
 
     func use(_ asked: TransportRequest, for index: Int) -> (message: TransportRequest, read: BodyReading) {
-        owner.asks(asked)
+        owner?.asks(asked)
         var message = asked
         let question = asked.mayContinueDownload ? plan.question(for: index, at: asked.url.downloadDigest) : nil
         if let question {
@@ -157,7 +145,7 @@ actor DownloadWriter {
             isAccepted: isAccepted,
             mayContinue: asked.mayContinueDownload
         )
-        if answer != .collect { owner.answered(plan.canResume) }
+        if answer != .collect { owner?.answered(canResume: plan.canResume) }
         let name = ContentDisposition(head.headers)?.fileName
             .flatMap(SafeFileName.name)
         do throws(NetworkError) {
@@ -187,7 +175,7 @@ actor DownloadWriter {
             return .used
         } catch {
             let hasGained = !mustStartOver && plan.hasGained(index)
-            let isFollowed = error.code == .connectionLost && owner.outlivesConnection()
+            let isFollowed = error.code == .connectionLost && owner?.outlivesConnection == true
             return .failed(error, hasProgressed: hasGained, mayBeginAgain: !mustStartOver && !isFollowed)
         }
     }
@@ -218,8 +206,8 @@ actor DownloadWriter {
             saveInTime()
             if isEnough { break }
             // Here, as a task would wait for as long as chunks are there.
-            if owner.isHeld() != isHeld { applyHold() }
-            let delay = owner.limits().map { $0.delay(after: chunk.count) }.max() ?? 0
+            if owner?.isHeld ?? false != isHeld { applyHold() }
+            let delay = owner?.bandwidthLimits.map { $0.delay(after: chunk.count) }.max() ?? 0
             if delay > 0 { await clock.sleep(delay) }
             // Chunks that are there are read without a pause, in which the other segments would have their turn.
             if plan.segments.count > 1 { await Task.yield() }
@@ -231,7 +219,7 @@ actor DownloadWriter {
 
     /// Pauses the bodies, or resumes them, as the owner has it. What has come is written.
     func applyHold() {
-        isHeld = owner.isHeld()
+        isHeld = owner?.isHeld ?? false
         let limit = isHeld ? 0 : Self.unreadLimit
         for body in bodies.values { body.setUnreadLimit(limit) }
         // It may be held for long.
