@@ -104,7 +104,7 @@ let package = Package(
         // The whole package in worlds that are made by seeds: see its README.
         .target(
             name: "SimulatedWorld",
-            dependencies: ["EasyNetwork", "EasyNetworkOutbox"],
+            dependencies: ["EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources"],
             path: "Tests/Simulation",
             exclude: ["Program"],
             swiftSettings: settings

@@ -23,14 +23,21 @@ public final class Timeline: Sendable {
     private let queues = Locked<[WeakQueue]>([])
     /// Nil without a file.
     private let file: TraceFile?
+    private let clock: any NetworkClock
 
     private struct WeakQueue: Sendable {
         weak var queue: NetworkQueue?
     }
 
     /// Creates a recording of nothing yet.
-    public init() {
+    public convenience init() {
+        self.init(clock: SystemClock())
+    }
+
+    /// - Parameter clock: that of the queues and hosts.
+    package init(clock: any NetworkClock) {
         file = nil
+        self.clock = clock
         TraceContext.isUsed.isSet = true
     }
 
@@ -53,7 +60,7 @@ public final class Timeline: Sendable {
     ///   - service: the `service.name` of the spans. Default the name of the program.
     ///   - rotation: when the traces go on in a new file, and how many files there are. Default: after 10,000,000
     ///     bytes, five files.
-    ///   - clock: for the age of a file. Default ``/EasyNetwork/SystemClock``.
+    ///   - clock: for the age of a file, and the end of what has not ended. Default ``/EasyNetwork/SystemClock``.
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
     public init(
         traces file: URL,
@@ -62,6 +69,7 @@ public final class Timeline: Sendable {
         clock: any NetworkClock = SystemClock()
     ) throws(NetworkError) {
         self.file = TraceFile(try LogFile(file, rotation, clock), OpenTelemetryText(service: service))
+        self.clock = clock
         TraceContext.isUsed.isSet = true
     }
 
@@ -122,7 +130,7 @@ public final class Timeline: Sendable {
     /// - Parameter service: the `service.name` of the spans. Default the name of the program.
     public func openTelemetry(service: String = ProcessInfo.processInfo.processName) async -> String {
         let text = OpenTelemetryText(service: service)
-        let now = Date()
+        let now = clock.date
         return await tracedRows().lazy.filter(\.hasEnded).map { text.line(of: $0.spans(until: now)) + "\n" }.joined()
     }
 
@@ -130,7 +138,7 @@ public final class Timeline: Sendable {
     /// ``openTelemetry(service:)`` has, and what is not over as if it ended now.
     public func chromeTrace() async -> String {
         let rows = await tracedRows()
-        return ChromeTraceText.document(rows, until: Date())
+        return ChromeTraceText.document(rows, until: clock.date)
     }
 
     /// Returns when the file has the lines of all jobs and calls that have ended until now.
@@ -150,6 +158,6 @@ public final class Timeline: Sendable {
         await subscriptions.settled()
         var record = content.withLock { $0 }
         for queue in queues.withLock({ $0.compactMap(\.queue) }) { record.noteReasons(of: queue) }
-        return TimelinePicture(record, at: Date())
+        return TimelinePicture(record, at: clock.date)
     }
 }

@@ -1,92 +1,93 @@
-/// What happens in one world: jobs, what users do, and what goes wrong. A value, which can be made smaller.
+/// What happens in one world: jobs, what users do, and what goes wrong. It follows from a seed, or from choices.
 struct History: Sendable {
     /// Decides the order of all work, and the times of the network.
-    var seed: UInt64
-    var settings = Settings()
-    var jobs: [Job] = []
-    var mails: [Mail] = []
-    var acts: [Act] = []
-    var faults: [Fault] = []
+    let seed: UInt64
+    private(set) var choices: Choices
+    private(set) var settings: Settings
+    private(set) var jobs: [Job] = []
+    private(set) var mails: [Mail] = []
+    private(set) var acts: [Act] = []
+    private(set) var faults: [Fault] = []
 
     struct Settings: Sendable {
-        var order = Loop.Order.any
-        var isSlow = false
-        var interruption = 0.0
-        var limit = 3
-        var hostLimit = -1
-        var tagLimits: [Int] = [-1, -1, -1]
-        var rate: Int?
-        var listens = false
-        var circuit = Circuit.none
-        var tokenLife = 1_000.0
-        var rotatesTokens = false
-        var savesTokens = false
-        var startsSignedIn = true
-        var hasReachability = false
-        var mailLimit = Int.max
-        var resources: [Resource] = []
+        let order: Loop.Order
+        let isSlow: Bool
+        let interruption: Double
+        var limit: Int
+        let hostLimit: Int
+        var tagLimits: [Int]
+        let rate: Int?
+        let listens: Bool
+        var circuit: Circuit
+        let tokenLife: Double
+        let rotatesTokens: Bool
+        let savesTokens: Bool
+        let startsSignedIn: Bool
+        let hasReachability: Bool
+        let mailLimit: Int
+        var resources: [Resource]
 
         enum Circuit: String { case none, fails, waits }
     }
 
     /// What lies at an address, `/r/0`, `/f/1`, `/w/2` and so on: something to read, a file, a place to write to.
     struct Resource: Sendable {
-        var isPrivate = false
+        let isPrivate: Bool
         /// Seconds for which an answer is fresh; nil without a field.
-        var maximumAge: Int?
-        var hasStrongTag = true
-        var servesRanges = true
+        let maximumAge: Int?
+        let hasStrongTag: Bool
+        let servesRanges: Bool
         /// Pieces in which a body comes, and the seconds between two of them.
-        var pieceCount = 1
-        var pace = 0.05
+        var (pieceCount, pace): (Int, Double)
         /// Seconds that the server takes to answer.
-        var delay = 0.02
+        let delay: Double
         /// Where an answer leads to instead, and by which status.
-        var redirect: (status: Int, host: Int)?
+        let redirect: (status: Int, host: Int)?
         /// A field that the server sends twice.
-        var repeatsType = false
+        let repeatsType: Bool
     }
 
     struct Job: Sendable {
-        enum Kind: String, CaseIterable {
-            case get, post, download, upload, older, plain, foreign, batch, chain, stream, events
-        }
+        enum Kind: String { case get, post, download, upload, older, plain, foreign, batch, chain, stream, events }
+        enum Caching: String { case none, http, cacheElseNetwork, cacheThenNetwork }
 
-        var number: Int
-        var kind = Kind.get
-        var resource = 0
-        var host = 0
+        let number: Int
+        /// Whether it was left out. The others keep their numbers.
+        var isRemoved = false
+        var kind: Kind
+        var resource: Int
+        let host: Int
         /// When it is added.
-        var at = 0.0
-        var priority = 0
-        var tags: [Int] = []
-        var after: [Int] = []
-        var allowsFailure = false
-        var children: [Int] = []
-        var endsAtFirstFailure = true
+        var at: Double
+        var priority: Int
+        var tags: [Int]
+        var after: [Int]
+        let allowsFailure: Bool
+        let children: [Int]
+        let endsAtFirstFailure: Bool
         var deadline: Double?
-        var retries = 2
-        var hasKey = false
-        var caching = Caching.none
-        var joins = false
-        var isAwaited = false
-        var hasAccessory = false
+        let retries: Int
+        let hasKey: Bool
+        let caching: Caching
+        let joins: Bool
+        let isAwaited: Bool
+        /// Whether its callbacks have a queue of their own.
+        let hasOwnQueue: Bool
+        let hasAccessory: Bool
         var condition: Int?
         /// Of a plain job: the seconds that it takes.
-        var duration = 0.0
-
-        enum Caching: String, CaseIterable { case none, http, cacheElseNetwork, cacheThenNetwork }
+        var duration: Double
     }
 
     struct Act: Sendable {
-        enum Moment: Sendable {
+        enum Moment: Hashable, Sendable {
             case at(Double)
             /// In a callback of a job.
             case callback(Int)
             /// When a message reaches its server.
             case message(Int)
-            /// While a credential is saved.
-            case saving
+            /// While a credential is saved, and while it is refreshed.
+            case saving, refreshing
             /// Before so many pieces of work.
             case step(Int)
         }
@@ -100,8 +101,8 @@ struct History: Sendable {
             case disk(Double)
         }
 
-        var moment: Moment
-        var deed: Deed
+        let moment: Moment
+        let deed: Deed
     }
 
     /// What becomes of a message, by its number from 0.
@@ -121,163 +122,231 @@ struct History: Sendable {
             case cutRefusal(Int)
         }
 
-        var message: Int
-        var kind: Kind
+        let message: Int
+        let kind: Kind
     }
-}
 
-extension History {
     /// The children of a group, and theirs.
     func members(of group: Int) -> [Int] {
         jobs[group].children.flatMap { [$0] + members(of: $0) }
-    }
-
-    /// The groups that a job is in.
-    func groups(of job: Int) -> [Job] {
-        jobs.filter { members(of: $0.number).contains(job) }
     }
 }
 
 extension History {
     init(_ seed: UInt64) {
-        self.init(seed: seed)
-        var random = Random(seed)
-        settings = Settings(&random)
-        let count = random.pick(weighted: [(6, 1...4), (8, 3...8), (3, 6...14), (1, 18...30)])
-        for number in 0..<random.within(count) { jobs.append(Job(number, &random, settings, jobs)) }
-        if random.chance(0.08) { addTrain(&random) }
-        if random.chance(0.03) { addCrowd(&random) }
-        if random.chance(0.08) { addMails(&random) }
-        let busy = random.chance(0.3) ? 10 : 4
-        for _ in 0..<random.below(busy) { acts.append(Act(&random, jobs)) }
-        let harm = random.pick([0, 0, 2, 4, 8])
-        for _ in 0..<random.below(harm + 1) {
-            faults.append(Fault(message: random.below(2 * jobs.count + 2), kind: Fault.Kind(&random)))
-        }
+        self.init(seed, Choices(seed: seed))
     }
 
+    init(_ seed: UInt64, _ given: Choices) {
+        (self.seed, choices) = (seed, given)
+        var choices = given
+        settings = Settings(&choices)
+        let count = choices.pick(weighted: [(6, 1...4), (8, 3...8), (3, 6...14), (1, 18...30)])
+        for _ in 0..<choices.within(count) { addJob(&choices) { Job($0.jobs.count, &$1, $0.settings, $0.jobs) } }
+        if choices.chance(0.08) { addTrain(&choices) }
+        if choices.chance(0.03) { addCrowd(&choices) }
+        if choices.chance(0.08) { addMails(&choices) }
+        let (jobs, busy) = (jobs, choices.chance(0.3) ? 10 : 4)
+        for _ in 0..<choices.below(busy) { add(choices.part { Act(&$0, jobs) }) }
+        let harm = choices.pick([0, 0, 2, 4, 8])
+        for _ in 0..<choices.below(harm + 1) { add(choices.part { Fault(&$0, below: 2 * jobs.count + 2) }) }
+        self.choices = choices
+    }
+
+    private mutating func addJob(_ choices: inout Choices, _ make: (History, inout Choices) -> Job) {
+        jobs.append(choices.part { make(self, &$0) } ?? Job(removed: jobs.count))
+    }
+
+    private mutating func add(_ act: Act?) { if let act { acts.append(act) } }
+    private mutating func add(_ fault: Fault?) { if let fault { faults.append(fault) } }
+
     /// A row of urgent jobs, longer than a download may wait.
-    private mutating func addTrain(_ random: inout Random) {
-        let (gap, pace) = (random.seconds(0...2), random.seconds(1...3))
-        for index in 0..<random.within(6...24) {
-            var job = Job(number: jobs.count)
-            (job.at, job.priority, job.kind, job.duration) = (1 + Double(index) * (gap + pace), 1, .plain, pace)
-            if random.chance(0.3) { job.tags = [random.below(3)] }
-            jobs.append(job)
+    private mutating func addTrain(_ choices: inout Choices) {
+        let (gap, pace) = (choices.seconds(0...2), choices.seconds(1...3))
+        for index in 0..<choices.within(6...24) {
+            addJob(&choices) { history, choices in
+                var job = Job(plain: history.jobs.count, at: 1 + Double(index) * (gap + pace), priority: 1, duration: pace)
+                if choices.chance(0.3) { job.tags = [choices.below(3)] }
+                return job
+            }
         }
     }
 
     /// Downloads, urgent jobs that wait for each other's tag, and one behind them that needs a slot alone.
-    private mutating func addCrowd(_ random: inout Random) {
-        settings.limit = random.within(2...3)
+    private mutating func addCrowd(_ choices: inout Choices) {
+        settings.limit = choices.within(2...3)
         settings.tagLimits[0] = 1
-        for _ in 0..<settings.limit { jobs.append(Job(number: jobs.count, kind: .download, resource: 0, priority: -1)) }
-        settings.resources[0] = Resource(pieceCount: 40, pace: 0.25)
-        for _ in 0..<random.within(10...24) {
-            jobs.append(Job(number: jobs.count, kind: .plain, at: 2, priority: 1, tags: [0], duration: 4))
+        (settings.resources[0].pieceCount, settings.resources[0].pace) = (40, 0.25)
+        for _ in 0..<settings.limit {
+            var job = Job(plain: jobs.count, at: 0, priority: -1, duration: 0)
+            job.kind = .download
+            jobs.append(job)
         }
-        jobs.append(Job(number: jobs.count, kind: .plain, at: 2.5, priority: 1))
+        for _ in 0..<choices.within(10...24) {
+            addJob(&choices) { history, _ in
+                var job = Job(plain: history.jobs.count, at: 2, priority: 1, duration: 4)
+                job.tags = [0]
+                return job
+            }
+        }
+        jobs.append(Job(plain: jobs.count, at: 2.5, priority: 1, duration: 0))
+    }
+
+    /// Adds what users do with outboxes, and the kills.
+    private mutating func addMails(_ choices: inout Choices) {
+        for number in 0..<choices.within(1...6) {
+            mails.append(Mail(number, &choices, settings.resources.count))
+            add(choices.part { Act(moment: .at($0.seconds(0...6)), deed: .mail(number)) })
+        }
+        let count = mails.count
+        for _ in 0..<choices.below(8) { add(choices.part { Act(outbox: &$0, count) }) }
+        for _ in 0..<choices.below(4) {
+            let fault = choices.part { choices in
+                let status = Fault.Kind.status(choices.pick([400, 403, 409, 500, 503]), retryAfter: nil)
+                return Fault(message: choices.below(10), kind: choices.chance(0.3) ? .loseAnswer : status)
+            }
+            add(fault)
+        }
     }
 }
 
 extension History.Settings {
-    fileprivate init(_ random: inout Random) {
-        order = random.pick(weighted: [(6, .any), (1, .oldest), (2, .newest)])
-        isSlow = random.chance(0.2)
-        interruption = random.pick(weighted: [(3, 0), (1, 0.1), (1, 0.5)])
-        limit = random.pick(weighted: [(3, 1), (3, 2), (2, 3), (2, 6), (1, -1)])
-        hostLimit = random.pick(weighted: [(4, -1), (1, 1), (1, 2)])
-        tagLimits = (0..<3).map { _ in random.pick(weighted: [(3, -1), (2, 1), (1, 2), (1, 0)]) }
-        rate = random.chance(0.1) ? random.within(1...4) : nil
-        listens = random.chance(0.4)
-        circuit = random.pick(weighted: [(4, .none), (1, .fails), (1, .waits)])
-        tokenLife = random.pick(weighted: [(2, 1_000), (1, 5), (1, 1)])
-        rotatesTokens = random.chance(0.5)
-        savesTokens = random.chance(0.5)
-        startsSignedIn = random.chance(0.9)
-        hasReachability = random.chance(0.2)
-        resources = (0..<random.within(2...4)).map { _ in History.Resource(&random) }
+    init(_ choices: inout Choices) {
+        order = choices.pick(weighted: [(1, .oldest), (6, .any), (2, .newest)])
+        isSlow = choices.chance(0.2)
+        interruption = choices.pick(weighted: [(3, 0), (1, 0.1), (1, 0.5)])
+        limit = choices.pick(weighted: [(1, -1), (3, 1), (3, 2), (2, 3), (2, 6)])
+        hostLimit = choices.pick(weighted: [(4, -1), (1, 1), (1, 2)])
+        tagLimits = (0..<3).map { _ in choices.pick(weighted: [(3, -1), (2, 1), (1, 2), (1, 0)]) }
+        rate = choices.pick(weighted: [(36, nil), (1, 1), (1, 2), (1, 3), (1, 4)])
+        listens = choices.chance(0.4)
+        circuit = choices.pick(weighted: [(4, .none), (1, .fails), (1, .waits)])
+        tokenLife = choices.pick(weighted: [(2, 1_000), (1, 5), (1, 1)])
+        rotatesTokens = choices.chance(0.5)
+        savesTokens = choices.chance(0.5)
+        startsSignedIn = !choices.chance(0.1)
+        hasReachability = choices.chance(0.2)
+        mailLimit = choices.pick([.max, .max, 2, 3])
+        resources = (0..<choices.within(2...4)).map { _ in History.Resource(&choices) }
     }
 }
 
 extension History.Resource {
-    fileprivate init(_ random: inout Random) {
-        isPrivate = random.chance(0.6)
-        maximumAge = random.pick(weighted: [(2, nil), (1, 0), (1, 5), (1, 60)])
-        hasStrongTag = random.chance(0.75)
-        servesRanges = random.chance(0.85)
-        pieceCount = random.pick(weighted: [(3, 1), (2, 4), (1, 12), (1, 40)])
-        pace = random.pick([0.01, 0.1, 0.25])
-        delay = random.pick(weighted: [(4, 0.02), (2, 0.3), (1, 4), (1, 20), (1, 40)])
-        if random.chance(0.15) { redirect = (random.pick([301, 302, 303, 307, 308]), random.below(2)) }
-        repeatsType = random.chance(0.1)
+    init(_ choices: inout Choices) {
+        isPrivate = choices.chance(0.6)
+        maximumAge = choices.pick(weighted: [(2, nil), (1, 0), (1, 5), (1, 60)])
+        hasStrongTag = !choices.chance(0.25)
+        servesRanges = !choices.chance(0.15)
+        pieceCount = choices.pick(weighted: [(3, 1), (2, 4), (1, 12), (1, 40)])
+        pace = choices.pick([0.01, 0.1, 0.25])
+        delay = choices.pick(weighted: [(4, 0.02), (2, 0.3), (1, 4), (1, 20), (1, 40)])
+        let target = (choices.pick([301, 302, 303, 307, 308]), choices.below(2))
+        redirect = choices.chance(0.15) ? target : nil
+        repeatsType = choices.chance(0.1)
     }
 }
 
 extension History.Job {
-    fileprivate init(_ number: Int, _ random: inout Random, _ settings: History.Settings, _ others: [Self]) {
-        self.init(number: number)
-        kind = random.pick(weighted: [
+    fileprivate init(
+        _ number: Int,
+        _ choices: inout Choices,
+        _ settings: History.Settings,
+        _ others: [Self]
+    ) {
+        self.number = number
+        let kind: Kind = choices.pick(weighted: [
             (8, .get), (5, .post), (5, .download), (2, .upload), (3, .older), (2, .plain), (1, .foreign), (1, .batch),
             (1, .chain), (1, .stream), (1, .events),
         ])
-        resource = random.below(settings.resources.count)
-        host = random.chance(0.8) ? 0 : 1
-        at = random.chance(0.4) ? 0 : random.seconds(0...8)
-        priority = random.pick(weighted: [(6, 0), (2, 1), (1, 2), (2, -1), (1, -2)])
-        if random.chance(0.3) { tags = [random.below(3)] }
-        for other in others where other.children.isEmpty || random.chance(0.5) {
-            if random.chance(1.2 / Double(others.count + 2)) { after.append(other.number) }
-        }
-        allowsFailure = random.chance(0.3)
-        if kind == .batch || kind == .chain {
-            let taken = Set(others.flatMap(\.children))
-            for other in others where !taken.contains(other.number) && other.kind != .foreign && random.chance(0.4) {
+        self.kind = kind
+        resource = choices.below(settings.resources.count)
+        host = choices.chance(0.2) ? 1 : 0
+        at = choices.pick(weighted: [(2, 0), (3, choices.seconds(0...8))])
+        priority = choices.pick(weighted: [(6, 0), (2, 1), (1, 2), (2, -1), (1, -2)])
+        tags = choices.pick(weighted: [(7, []), (1, [0]), (1, [1]), (1, [2])])
+        let taken = Set(others.flatMap(\.children))
+        var (after, children): ([Int], [Int]) = ([], [])
+        for other in others where !other.isRemoved {
+            if choices.chance((other.children.isEmpty ? 1.2 : 0.6) / Double(others.count + 2)) {
+                after.append(other.number)
+            } else if kind == .batch || kind == .chain, choices.chance(0.4), other.kind != .foreign,
+                !taken.contains(other.number)
+            {
                 children.append(other.number)
             }
-            after.removeAll(where: children.contains)
-            endsAtFirstFailure = random.chance(0.6)
         }
-        deadline = random.pick(weighted: [(10, nil), (1, 0.5), (1, 3), (1, 30)])
-        retries = random.pick(weighted: [(4, 2), (2, 0), (1, 5)])
-        hasKey = random.chance(0.3)
-        caching = random.pick(weighted: [(5, .none), (2, .http), (1, .cacheElseNetwork), (1, .cacheThenNetwork)])
-        joins = random.chance(0.15)
-        isAwaited = random.chance(0.2)
-        hasAccessory = random.chance(0.15)
-        condition = random.chance(0.1) ? random.below(3) : nil
-        duration = random.pick([0, 0.2, 2])
+        (self.after, self.children) = (after, children)
+        allowsFailure = choices.chance(0.3)
+        endsAtFirstFailure = choices.chance(0.6)
+        deadline = choices.pick(weighted: [(10, nil), (1, 0.5), (1, 3), (1, 30)])
+        retries = choices.pick(weighted: [(4, 2), (2, 0), (1, 5)])
+        hasKey = choices.chance(0.3)
+        caching = choices.pick(weighted: [(5, .none), (2, .http), (1, .cacheElseNetwork), (1, .cacheThenNetwork)])
+        joins = choices.chance(0.15)
+        isAwaited = choices.chance(0.2)
+        hasOwnQueue = choices.chance(0.2)
+        hasAccessory = choices.chance(0.15)
+        condition = choices.pick(weighted: [(27, nil), (1, 0), (1, 1), (1, 2)])
+        duration = choices.pick([0, 0.2, 2])
+    }
+
+    /// The simplest one.
+    init(usual number: Int) {
+        var none = Choices([])
+        self.init(number, &none, History.Settings(&none), [])
+    }
+
+    fileprivate init(removed number: Int) {
+        self.init(usual: number)
+        isRemoved = true
+    }
+
+    fileprivate init(plain number: Int, at: Double, priority: Int, duration: Double) {
+        self.init(usual: number)
+        (kind, self.at, self.priority, self.duration) = (.plain, at, priority, duration)
     }
 }
 
 extension History.Act {
-    fileprivate init(_ random: inout Random, _ jobs: [History.Job]) {
-        let job = random.below(jobs.count)
-        moment = random.pick(weighted: [
-            (4, .at(random.seconds(0...12))), (3, .callback(job)), (3, .message(random.below(2 * jobs.count))),
-            (3, .step(random.below(40 * jobs.count + 40))), (1, .saving),
+    fileprivate init(_ choices: inout Choices, _ jobs: [History.Job]) {
+        moment = choices.pick(weighted: [
+            (4, .at(choices.seconds(0...12))), (3, .callback(choices.below(jobs.count))),
+            (3, .message(choices.below(2 * jobs.count))), (3, .step(choices.below(40 * jobs.count + 40))), (1, .saving),
+            (1, .refreshing),
         ])
-        let other = random.below(jobs.count)
-        deed = random.pick(weighted: [
-            (8, .cancel(other)), (1, .cancelAll), (1, .cancelTag(random.below(3))), (3, .pause(other)),
-            (3, .resume(other)), (4, .signOut), (3, .signIn(random.below(3))), (2, .suspend), (2, .goOn),
-            (2, .limit(random.within(0...4))),
-            (1, .hostLimit(random.within(1...3))), (2, .tagLimit(random.below(3), random.within(-1...2))),
-            (3, .priority(other, random.within(-2...2))), (2, .deadline(other, random.seconds(0...20))),
-            (2, .change(random.below(4))), (2, .outage(random.below(2), random.seconds(0...8))), (2, .revoke),
-            (1, .clock(random.pick([-86_400, -10, 10, 86_400]))), (1, .network(random.seconds(0...6))),
+        let (job, three, four) = (choices.below(jobs.count), choices.below(3), choices.below(4))
+        let seconds = choices.seconds(0...8)
+        deed = choices.pick(weighted: [
+            (8, .cancel(job)), (1, .cancelAll), (1, .cancelTag(three)), (3, .pause(job)), (3, .resume(job)),
+            (4, .signOut), (3, .signIn(three)), (2, .suspend), (2, .goOn), (2, .limit(four)), (1, .hostLimit(1 + three)),
+            (2, .tagLimit(three, four - 1)), (3, .priority(job, three - 2)), (3, .priority(job, three)),
+            (2, .deadline(job, 2 * seconds)), (2, .change(four)), (2, .outage(four % 2, seconds)), (2, .revoke),
+            (1, .clock([-86_400, -10, 10, 86_400][four])), (1, .network(seconds)),
+        ])
+    }
+
+    fileprivate init(outbox choices: inout Choices, _ mailCount: Int) {
+        let (mail, place, four) = (choices.below(mailCount), choices.below(2), choices.below(4))
+        let seconds = choices.seconds(0...5)
+        moment = choices.pick(weighted: [
+            (3, .at(choices.seconds(0...15))), (2, .message(choices.below(8))), (2, .step(choices.below(400))),
+        ])
+        deed = choices.pick(weighted: [
+            (4, .removeMail(mail, place)), (4, .retryMail(mail, place)), (2, .kill(place)), (2, .restart(place)),
+            (1, .damage(four)), (1, .clock([-3e8, 3e8, -3_600, 3_600][four])), (2, .outage(1, seconds)),
+            (1, .disk(seconds)),
         ])
     }
 }
 
-extension History.Fault.Kind {
-    fileprivate init(_ random: inout Random) {
-        let status = random.pick([500, 503, 429, 408, 404, 401, 403, 412, 416])
-        self = random.pick(weighted: [
-            (2, .refuse), (2, .loseRequest), (3, .loseAnswer), (2, .cut(random.below(10))), (1, .stall),
-            (1, .stallBody),
-            (2, .slow(random.seconds(0...5))), (3, .status(status, retryAfter: random.pick([nil, 1, 5]))),
-            (2, .cutRefusal(random.pick([404, 401, 302]))),
+extension History.Fault {
+    fileprivate init(_ choices: inout Choices, below count: Int) {
+        message = choices.below(count)
+        let (status, ten) = (choices.pick([500, 503, 429, 408, 404, 401, 403, 412, 416]), choices.below(10))
+        kind = choices.pick(weighted: [
+            (2, .refuse), (2, .loseRequest), (3, .loseAnswer), (2, .cut(ten)), (1, .stall), (1, .stallBody),
+            (2, .slow(choices.seconds(0...5))), (3, .status(status, retryAfter: choices.pick([nil, 1, 5]))),
+            (2, .cutRefusal(choices.pick([404, 401, 302]))),
         ])
     }
 }

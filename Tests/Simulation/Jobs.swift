@@ -1,63 +1,51 @@
+import Dispatch
 import EasyNetwork
 import Foundation
 
 private typealias Method = NetworkService.Method
 
-/// The body of a document, which says what it answers.
-struct Answer: Decodable, Sendable {
-    var message: Int
-    var job: Int
-    var path: String
-    var user: Int
-}
+/// A job, and what is known of it from outside.
+final class Job: @unchecked Sendable {
+    // Sendable because one thread uses it.
+    let plan: History.Job
+    var operation: Operation?
+    /// The children of a group, and theirs; the groups that it is in; and what it waits for.
+    var (members, groups, dependencies): ([Job], [Job], [Job]) = ([], [], [])
+    /// Whether another job waits for it, whose priority it then may have.
+    var isAwaited = false
 
-struct SimulatedRequest: APIRequest {
-    typealias Item = Answer
-    let api: String
-    let method: NetworkService.Method
-    let job: Int
-    let options: RequestOptions
-    var headers: [String: String]? { ["X-Job": "\(job)"] }
-    var params: [String: Any]? { method == .post ? ["job": job] : nil }
-}
+    var (isAdded, isChild) = (false, false)
+    var (addedAt, addedStep) = (0.0, 0)
+    var endedAt: Double?
+    var (callbackCount, completionCount, executionCount, awaitedCount) = (0, 0, 0, 0)
+    var result: Result<Answer?, NetworkError>?
+    var source: NetworkResponse.Source?
+    var messages: [Message] = []
+    /// Whether a cancel may have ended it, and when one has returned.
+    var (mayBeCancelled, cancelledAt): (Bool, Double?) = (false, nil)
+    /// The ones in force.
+    var (priority, deadline): (Int, Double?)
+    var hasNewPriority = false
+    /// Since when it waits for nothing but one of all slots, and since when it waited for its first.
+    var (waitsForSlotSince, readyAt): (Double?, Double?)
+    /// Since when it runs and receives its body.
+    var receivesSince: Double?
+    /// Since when its slot is another one's, and how many slots had been given then.
+    var absence: (since: Double, mostGrants: Int)?
 
-private struct RefreshRequest: BaseAPIRequest {
-    let credential: Tokens.Credential
-    let api = "token"
-    let method = NetworkService.Method.post
-    var headers: [String: String]? { ["X-Refresh": "\(credential.refresh)", "X-Epoch": "\(credential.epoch)"] }
-}
-
-/// Puts tokens into requests. An epoch is the time from a sign-in to the next one, or to a sign-out.
-struct Tokens: Authenticator {
-    struct Credential: Sendable {
-        var access: Int
-        var refresh: Int
-        let epoch: Int
+    init(_ plan: History.Job) {
+        (self.plan, priority, deadline) = (plan, plan.priority, nil)
     }
 
-    private struct Fresh: Decodable {
-        let access: Int
-        let refresh: Int
-    }
-
-    unowned let world: World
-
-    func apply(_ credential: Credential, to request: inout TransportRequest) {
-        request.headers["Authorization"] = "Bearer \(credential.access)"
-        request.headers["X-Epoch"] = "\(credential.epoch)"
-        world.loop.interrupt()
-    }
-
-    func refresh(_ credential: Credential?, over service: EasyNetworkService) async throws -> Credential {
-        guard let credential else { throw NetworkError(code: .unauthorized, message: "no user is signed in") }
-        world.log("refreshes token \(credential.access)")
-        world.loop.interrupt()
-        let response = try await service.send(RefreshRequest(credential: credential))
-        let fresh = try response.decode(Fresh.self)
-        world.loop.interrupt()
-        return Credential(access: fresh.access, refresh: fresh.refresh, epoch: credential.epoch)
-    }
+    var number: Int { plan.number }
+    var network: NetworkOperation? { operation as? NetworkOperation }
+    var isGroup: Bool { plan.kind == .batch || plan.kind == .chain }
+    var isForeign: Bool { plan.kind == .foreign }
+    var hasCallback: Bool { ![.plain, .stream, .events].contains(plan.kind) }
+    var isFinished: Bool { operation?.isFinished ?? true }
+    var hasFailed: Bool { network?.error != nil || operation?.isCancelled == true }
+    /// Whether it may have started to work.
+    var hasStarted: Bool { executionCount > 0 || !messages.isEmpty || operation?.isExecuting == true || isFinished }
 }
 
 private final class PlainOperation: NetworkOperation, @unchecked Sendable {
@@ -91,8 +79,7 @@ private final class CallOperation: ServiceOperation, @unchecked Sendable {
         super.start()
         guard let heard else { return }
         let success: @Sendable (Any?, NetworkResponse) -> Void = { _, response in
-            let answer = try? response.decode(Answer.self)
-            heard(answer.map { .success($0) } ?? .failure(NetworkError(code: .cannotParseResponse)))
+            heard(Result { try response.decode(Answer.self) }.mapError { _ in NetworkError(code: .cannotParseResponse) })
             self.finish()
         }
         service.request(request, successWithResponse: success) { error in
@@ -120,118 +107,132 @@ private final class CallOperation: ServiceOperation, @unchecked Sendable {
 
 extension World {
     func makeJobs(_ services: [EasyNetworkService]) {
-        for job in history.jobs {
-            let operation = makeOperation(job, services[job.host])
+        for job in jobs where !job.plan.isRemoved {
+            let operation = makeOperation(job, services[job.plan.host])
             operation.name = "job \(job.number)"
             operation.queuePriority = Self.priority(job.priority)
-            records[job.number].operation = operation
-            numbers[ObjectIdentifier(operation)] = job.number
-            for other in job.after {
-                guard let dependency = records[other].operation else { continue }
-                if let operation = operation as? NetworkOperation {
-                    operation.addDependency(dependency, policy: job.allowsFailure ? .allowFailure : .requireSuccess)
-                } else {
-                    operation.addDependency(dependency)
-                }
-            }
+            job.operation = operation
+            jobsByOperation[ObjectIdentifier(operation)] = job
+            job.members = history.members(of: job.number).map { jobs[$0] }
+            for member in job.members { member.groups.append(job) }
+            for other in job.plan.after { addDependency(jobs[other], of: job) }
             if let operation = operation as? NetworkOperation { finishMaking(operation, job) }
         }
-        let children = Set(history.jobs.flatMap(\.children))
-        for job in history.jobs where !children.contains(job.number) { after(job.at) { self.add(job.number) } }
-    }
-
-    private func add(_ number: Int) {
-        guard let queue, let operation = records[number].operation else { return }
-        log("user: adds job \(number), \(history.jobs[number].kind)")
-        for job in [number] + history.members(of: number) {
-            (records[job].isAdded, records[job].isChild) = (true, job != number)
-            (records[job].addedAt, records[job].addedStep) = (loop.now, loop.stepCount)
+        let children = Set(jobs.flatMap(\.plan.children))
+        for job in jobs where !job.plan.isRemoved && !children.contains(job.number) {
+            after(job.plan.at) { self.add(job) }
         }
-        records[number].deadline = (operation as? NetworkOperation)?.deadline
-        queue.addOperation(operation)
     }
 
-    private func finishMaking(_ operation: NetworkOperation, _ job: History.Job) {
-        let number = job.number
-        operation.tags = Set(job.tags.map { "t\($0)" })
-        operation.deadline = job.deadline
+    func addDependency(_ other: Job, of job: Job) {
+        guard let dependency = other.operation, let operation = job.operation else { return }
+        job.dependencies.append(other)
+        other.isAwaited = true
+        if let operation = operation as? NetworkOperation {
+            operation.addDependency(dependency, policy: job.plan.allowsFailure ? .allowFailure : .requireSuccess)
+        } else {
+            operation.addDependency(dependency)
+        }
+    }
+
+    private func add(_ job: Job) {
+        guard let queue, let operation = job.operation else { return }
+        log("user: adds job \(job.number), \(job.plan.kind)")
+        for added in [job] + job.members {
+            (added.isAdded, added.isChild) = (true, added !== job)
+            (added.addedAt, added.addedStep) = (loop.now, loop.stepCount)
+        }
+        openJobs += [job] + job.members
+        job.deadline = job.network?.deadline
+        queue.addOperation(operation)
+        for added in [job] + job.members where added.plan.isAwaited {
+            WorkQueue.task { [weak operation = added.network] in
+                try? await operation?.finished()
+                added.awaitedCount += 1
+            }
+        }
+    }
+
+    private func finishMaking(_ operation: NetworkOperation, _ job: Job) {
+        operation.tags = Set(job.plan.tags.map { "t\($0)" })
+        operation.deadline = job.plan.deadline
+        if job.plan.hasOwnQueue {
+            let queue = DispatchQueue(label: "callbacks")
+            (operation as? ServiceOperation)?.callbackQueue = queue
+            (operation as? GroupOperation)?.callbackQueue = queue
+        }
         operation.completionBlock = { [unowned self] in
-            records[number].completionCount += 1
+            job.completionCount += 1
             loop.interrupt()
         }
         operation.whenFinished { [unowned self] in
-            records[number].endedAt = loop.now
-            checkEnd(of: number)
+            job.endedAt = loop.now
+            checkEnd(of: job)
         }
         let observe: @Sendable (NetworkOperation) -> Void = { [unowned self] _ in loop.interrupt() }
-        if job.hasAccessory { operation.addAccessory(willStart: observe, didStop: observe) }
-        if let kind = job.condition {
+        if job.plan.hasAccessory { operation.addAccessory(willStart: observe, didStop: observe) }
+        if let kind = job.plan.condition {
             let condition = OperationCondition("c\(kind)") { [unowned self] _ in
                 if kind > 0 { await withCheckedContinuation { next in after(1) { next.resume() } } }
                 return kind < 2
             }
             operation.addCondition(condition)
         }
-        if job.isAwaited {
-            WorkQueue.task { [unowned self, weak operation] in
-                try? await operation?.finished()
-                records[number].awaitedCount += 1
-            }
-        }
     }
 
-    private func makeOperation(_ job: History.Job, _ service: EasyNetworkService) -> Operation {
-        let number = job.number
-        switch job.kind {
+    private func makeOperation(_ job: Job, _ service: EasyNetworkService) -> Operation {
+        let plan = job.plan
+        switch plan.kind {
         case .get, .post, .upload: return makeRequest(job, service)
         case .download:
-            let (file, method) = (URL(fileURLWithPath: folder + "/\(number)"), job.hasKey ? Method.post : .get)
-            let download = DownloadOperation(request(job, "f", method), to: file, service: service)
-            download.success = { [unowned self] _ in told(number, .success(nil)) }
-            download.failure = { [unowned self] in told(number, .failure($0)) }
+            let file = URL(fileURLWithPath: file(of: job))
+            let download = DownloadOperation(request(plan, "f", plan.hasKey ? .post : .get), to: file, service: service)
+            download.success = { [unowned self] _ in told(job, .success(nil)) }
+            download.failure = { [unowned self] in told(job, .failure($0)) }
             return download
         case .older:
-            let request = request(job, "r", job.hasKey ? .post : .get)
-            return CallOperation(request, service) { [unowned self] in told(number, $0) }
-        case .stream: return CallOperation(request(job, "r", .get), service)
-        case .events: return CallOperation(request(job, "e", .get), service)
+            let request = request(plan, "r", plan.hasKey ? .post : .get)
+            return CallOperation(request, service) { [unowned self] in told(job, $0) }
+        case .stream: return CallOperation(request(plan, "r", .get), service)
+        case .events: return CallOperation(request(plan, "e", .get), service)
         case .plain:
             return PlainOperation { [unowned self] operation in
-                executes(number)
-                after(job.duration) { operation.finish() }
+                executes(job)
+                after(plan.duration) { operation.finish() }
             }
         case .foreign:
             return BlockOperation { [unowned self] in
-                executes(number)
-                told(number, .success(nil))
+                executes(job)
+                told(job, .success(nil))
             }
         case .batch, .chain:
-            let children = job.children.compactMap { records[$0].operation as? NetworkOperation }
+            let children = plan.children.compactMap { jobs[$0].network }
             let group: GroupOperation =
-                job.kind == .chain
+                plan.kind == .chain
                 ? ChainOperation(children)
-                : BatchOperation(children, policy: job.endsAtFirstFailure ? .failFast : .collectAll)
-            group.success = { [unowned self] _ in told(number, .success(nil)) }
-            group.failure = { [unowned self] in told(number, .failure($1)) }
+                : BatchOperation(children, policy: plan.endsAtFirstFailure ? .failFast : .collectAll)
+            group.success = { [unowned self] _ in told(job, .success(nil)) }
+            group.failure = { [unowned self] in told(job, .failure($1)) }
             return group
         }
     }
 
-    private func makeRequest(_ job: History.Job, _ service: EasyNetworkService) -> Operation {
-        let number = job.number
-        let request = job.kind == .get ? request(job, "r", .get) : request(job, "w", .post)
-        let isUpload = job.kind == .upload
+    func file(of job: Job) -> String { folder + "/\(job.number)" }
+
+    private func makeRequest(_ job: Job, _ service: EasyNetworkService) -> Operation {
+        let request = job.plan.kind == .get ? request(job.plan, "r", .get) : request(job.plan, "w", .post)
+        let isUpload = job.plan.kind == .upload
         let operation =
             isUpload ? UploadOperation(request, service: service) : RequestOperation(request, service: service)
         operation.successWithResponse = { [unowned self] answer, response in
-            records[number].source = response.source
-            told(number, .success(answer))
+            job.source = response.source
+            told(job, .success(answer))
         }
-        operation.failure = { [unowned self] in told(number, .failure($0)) }
+        operation.failure = { [unowned self] in told(job, .failure($0)) }
         return operation
     }
 
-    private func request(_ job: History.Job, _ kind: String, _ method: NetworkService.Method) -> SimulatedRequest {
+    private func request(_ job: History.Job, _ kind: String, _ method: Method) -> SimulatedRequest {
         var options = RequestOptions(retry: RetryPolicy(maximumRetryCount: job.retries))
         if job.hasKey, job.kind != .older, job.kind != .download { options.idempotencyKey = "key \(job.number)" }
         if method == .get, kind == "r" {
@@ -248,22 +249,22 @@ extension World {
     }
 
     /// A callback of a job.
-    private func told(_ number: Int, _ result: Result<Answer?, NetworkError>) {
-        records[number].callbackCount += 1
-        records[number].result = result
-        log("job \(number) ends: \(Self.text(of: result))")
-        covered.insert("\(history.jobs[number].kind) \(result.code.map { "\($0)" } ?? "well")")
+    private func told(_ job: Job, _ result: Result<Answer?, NetworkError>) {
+        job.callbackCount += 1
+        job.result = result
+        log("job \(job.number) ends: \(Self.text(of: result))")
+        covered.insert("\(job.plan.kind) \(result.code.map { "\($0)" } ?? "well")")
         loop.interrupt()
-        happens(.callback(number))
+        happens(.callback(job.number))
         loop.interrupt()
     }
 
-    private func executes(_ number: Int) {
-        records[number].executionCount += 1
-        log("job \(number) executes")
-        willStart(number)
+    private func executes(_ job: Job) {
+        job.executionCount += 1
+        log("job \(job.number) executes")
+        willStart(job)
         loop.interrupt()
-        happens(.callback(number))
+        happens(.callback(job.number))
     }
 
     static func text(of result: Result<Answer?, NetworkError>) -> String {

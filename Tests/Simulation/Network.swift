@@ -40,10 +40,8 @@ final class Exchange: TransportExchange, @unchecked Sendable {
 
     init(_ world: World, _ request: TransportRequest, _ events: @escaping @Sendable (TransportEvent) -> Void) {
         (self.world, self.request, self.events) = (world, request, events)
-        var body = Data()
-        if case .data(let data) = request.body { body = data }
-        message = world.newMessage(request, body: body)
-        fault = world.fault(of: message.number)
+        message = world.newMessage(request)
+        fault = world.fault(of: message)
         (begun, lastActivity, process) = (world.loop.now, world.loop.now, world.loop.process)
     }
 
@@ -77,18 +75,18 @@ final class Exchange: TransportExchange, @unchecked Sendable {
             // The server does not say whether it has acted.
             reply = Server.Reply(status: status, body: Data("{}".utf8), delay: reply.delay)
             if let seconds { reply.headers["Retry-After"] = "\(seconds)" }
-            world.server.amendLast(status, hasActed: status >= 500 || [408, 429].contains(status))
+            world.server.amend(message, status, hasActed: status >= 500 || [408, 429].contains(status))
         case .cutRefusal(let status):
             reply = Server.Reply(status: status, body: Data(repeating: 32, count: 50), delay: reply.delay, cut: 4)
             if status == 302 { reply.headers["Location"] = "\(request.url.path)?\(message.redirectedQuery)" }
             if status == 401 { reply.headers["WWW-Authenticate"] = "Bearer" }
-            world.server.amendLast(status, hasActed: false)
+            world.server.amend(message, status, hasActed: false)
         case .cut(let part): reply.cut = part
         case .stallBody: (reply.cut, reply.stalls) = (5, true)
         case .slow(let seconds): reply.delay += seconds
         default: break
         }
-        world.log("\(message.host == 0 ? "a" : "b") answers \(message.number) with \(reply.status)")
+        world.log("\(message.hostName) answers \(message.number) with \(reply.status)")
         world.happens(.message(message.number))
         switch fault {
         case .stall: return

@@ -69,7 +69,7 @@ final class Outboxes: @unchecked Sendable {
                 try outbox.start()
                 world.log("process \(place) starts")
             } catch {
-                world.violate(.opens, "\(error)")
+                world.violate(.cannotOpen, "\(error)")
             }
         }
     }
@@ -124,7 +124,7 @@ final class Outboxes: @unchecked Sendable {
                 records[mail.number].error = error.code
                 world.log("process \(mail.process) cannot add mail \(mail.number): \(error.code)")
                 if error.code == .refused, case .replace? = mail.options.unique, !replaced.isEmpty {
-                    world.violate(.room, "mail \(mail.number)")
+                    world.violate(.noRoomForReplacement, "mail \(mail.number)")
                 }
             }
         }
@@ -170,7 +170,7 @@ final class Outboxes: @unchecked Sendable {
     }
 
     private func hasActed(_ mail: Int) -> Bool {
-        world.server.arrivals.contains { $0.message.mail == mail && $0.hasActed }
+        world.messages.contains { $0.mail == mail && $0.hasActed }
     }
 
     func willSend(_ message: Message, _ mail: Int) {
@@ -178,27 +178,27 @@ final class Outboxes: @unchecked Sendable {
         let slack = world.history.settings.isSlow ? 30.0 : 5.0
         let isPeriodic = world.history.mails[mail].options.period != nil
         if let removedAt = record.removedAt, now > removedAt + slack {
-            world.violate(.removed, "mail \(mail), \(now - removedAt) s later")
+            world.violate(.sentAfterRemoval, "mail \(mail), \(now - removedAt) s later")
         }
         if let seen = record.seen, now > seen.at + slack, !isPeriodic, record.removedAt == nil {
-            world.violate(.delivered, "mail \(mail)")
+            world.violate(.sentAfterDelivery, "mail \(mail)")
         }
-        if !isPeriodic, let key = record.key, key != message.key { world.violate(.key, "mail \(mail)") }
+        if !isPeriodic, let key = record.key, key != message.key { world.violate(.keyChanged, "mail \(mail)") }
         records[mail].key = message.key
         records[mail].lastSentAt = now
         let waiting = record.before.first { other in
             !hasActed(other) && !records[other].isAccepted && records[other].removedAt == nil && !records[other].hasDied
         }
-        if let waiting, !isDamaged { world.violate(.lane, "mail \(mail) before mail \(waiting)") }
+        if let waiting, !isDamaged { world.violate(.laneOutOfOrder, "mail \(mail) before mail \(waiting)") }
     }
 
-    /// - Parameter status: of the answer that came back whole.
-    func ended(_ message: Message, _ mail: Int, status: Int?) {
+    /// - Parameter status: of the answer that came.
+    func ended(_ message: Message, _ mail: Int, _ status: Int?) {
         guard let status else { return }
-        if (200..<300).contains(status) {
+        if (200..<300).contains(status), message.error == nil {
             (records[mail].seen, records[mail].isAccepted) = ((world.loop.now, world.loop.process), true)
         }
-        // It is a dead letter soon, and may be sent again by hand.
+        // It is a dead letter soon, and may be sent again by hand. The head decides.
         if (400..<500).contains(status), ![408, 425, 429].contains(status) { records[mail].hasDied = true }
     }
 
@@ -226,14 +226,14 @@ final class Outboxes: @unchecked Sendable {
                 guard let id = record.id else { continue }
                 let isThere = entries.contains { $0.id == id } || dead.contains { $0.id == id }
                 if record.removedAt != nil {
-                    if isThere { world.violate(.gone, "mail \(mail.number)") }
+                    if isThere { world.violate(.stillThere, "mail \(mail.number)") }
                 } else if mail.options.period == nil, !record.isAccepted, !hasActed(mail.number),
                     !dead.contains(where: { $0.id == id })
                 {
-                    world.violate(.promised, "mail \(mail.number), \(isThere ? "still there" : "lost")")
+                    world.violate(.neverDelivered, "mail \(mail.number), \(isThere ? "still there" : "lost")")
                 } else if let period = mail.options.period, !record.hasDied {
                     let silence = world.loop.now - max(record.lastSentAt ?? 0, record.addedAt, world.healedAt ?? 0)
-                    if silence > 2.3 * period { world.violate(.period, "mail \(mail.number), \(silence) s") }
+                    if silence > 2.3 * period { world.violate(.periodMissed, "mail \(mail.number), \(silence) s") }
                 }
             }
         }
@@ -246,54 +246,30 @@ final class Outboxes: @unchecked Sendable {
 
 extension History {
     struct Mail: Sendable {
-        var number: Int
-        var process = 0
-        var resource = 0
-        var lane: Int?
-        var unique: Int?
-        var replaces = false
-        var period: Double?
+        let number: Int
+        let process: Int
+        let resource: Int
+        let lane: Int?
+        let unique: Int?
+        let replaces: Bool
+        let period: Double?
+
+        init(_ number: Int, _ choices: inout Choices, _ resourceCount: Int) {
+            self.number = number
+            (process, resource) = (choices.below(2), choices.below(resourceCount))
+            // Alone, as its entry has another id in each period.
+            period = choices.chance(0.2) ? 60 : nil
+            lane = choices.pick(weighted: [(2, nil), (1, 0), (1, 1)])
+            let key: Int? = choices.pick(weighted: [(4, nil), (1, 0), (1, 1)])
+            unique = period == nil ? key : 10 + number
+            replaces = choices.chance(0.6)
+        }
 
         var options: OutboxOptions {
             var options = OutboxOptions()
             if let unique { options.unique = replaces ? .replace("u\(unique)") : .keep("u\(unique)") }
-            if let period, options.unique != nil { options.period = period }
+            options.period = period
             return options
-        }
-    }
-
-    /// Adds what users do with outboxes, and the kills.
-    mutating func addMails(_ random: inout Random) {
-        let places = settings.resources.count
-        settings.mailLimit = random.pick([.max, .max, 2, 3])
-        for number in 0..<random.within(1...6) {
-            var mail = Mail(number: number, process: random.below(2), resource: random.below(places))
-            mail.lane = random.chance(0.5) ? random.below(2) : nil
-            mail.unique = random.chance(0.35) ? random.below(2) : nil
-            mail.replaces = random.chance(0.6)
-            // Alone, as its entry has another id in each period.
-            if random.chance(0.2) { (mail.period, mail.unique) = (60, 10 + number) }
-            mails.append(mail)
-            acts.append(Act(moment: .at(random.seconds(0...6)), deed: .mail(number)))
-        }
-        for _ in 0..<random.below(8) {
-            let (mail, place) = (random.below(mails.count), random.below(2))
-            let moment = random.pick(weighted: [
-                (3, Act.Moment.at(random.seconds(0...15))), (2, .message(random.below(8))),
-                (2, .step(random.below(400))),
-            ])
-            let deed = random.pick(weighted: [
-                (4, Act.Deed.removeMail(mail, place)), (4, .retryMail(mail, place)), (2, .kill(place)),
-                (2, .restart(place)),
-                (1, .damage(random.below(4))), (1, .clock(random.pick([-3e8, 3e8, -3_600, 3_600]))),
-                (2, .outage(1, random.seconds(0...5))),
-                (1, .disk(random.seconds(0...3))),
-            ])
-            acts.append(Act(moment: moment, deed: deed))
-        }
-        for _ in 0..<random.below(4) {
-            let status = Fault.Kind.status(random.pick([400, 403, 409, 500, 503]), retryAfter: nil)
-            faults.append(Fault(message: random.below(10), kind: random.chance(0.7) ? status : .loseAnswer))
         }
     }
 }

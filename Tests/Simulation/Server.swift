@@ -9,15 +9,6 @@ final class Server {
         var isRevoked = false
     }
 
-    /// A message as the server saw it.
-    struct Arrival {
-        let message: Message
-        let user: Int?
-        var status = 0
-        /// Whether something was changed or made.
-        var hasActed = false
-    }
-
     struct Reply {
         var status: Int
         var headers = HTTPHeaders()
@@ -39,7 +30,6 @@ final class Server {
     private var refreshTokens: [Int: Int] = [:]
     private var lastToken = 0
     private var replies: [String: Reply] = [:]
-    private(set) var arrivals: [Arrival] = []
     /// Until when a host is down, and whether it says so itself.
     private var outages: [Int: (end: Double, answers: Bool)] = [:]
 
@@ -79,25 +69,23 @@ final class Server {
     }
 
     func answer(_ message: Message, at now: Double) -> Reply {
-        let user = message.token.flatMap { token in
-            tokens[token].flatMap { $0.isRevoked || $0.expiresAt <= now ? nil : $0.user }
+        if let token = message.token.flatMap({ tokens[$0] }), !token.isRevoked, token.expiresAt > now {
+            message.user = token.user
         }
-        var arrival = Arrival(message: message, user: user)
-        let reply = reply(to: message, &arrival, at: now)
-        arrival.status = reply.status
-        arrivals.append(arrival)
+        let reply = reply(to: message, at: now)
+        message.status = reply.status
         return reply
     }
 
     /// Notes that a status was put in the place of the answer.
-    func amendLast(_ status: Int, hasActed: Bool) {
-        arrivals[arrivals.count - 1].status = status
+    func amend(_ message: Message, _ status: Int, hasActed: Bool) {
+        message.status = status
         guard !hasActed else { return }
-        arrivals[arrivals.count - 1].hasActed = false
-        if let key = arrivals[arrivals.count - 1].message.key { replies[key] = nil }
+        message.hasActed = false
+        if let key = message.key { replies[key] = nil }
     }
 
-    private func reply(to message: Message, _ arrival: inout Arrival, at now: Double) -> Reply {
+    private func reply(to message: Message, at now: Double) -> Reply {
         if let outage = outages[message.host], outage.end > now {
             return Reply(status: 503, headers: ["Retry-After": "\(Int(outage.end - now) + 1)"], delay: 0.01)
         }
@@ -107,27 +95,28 @@ final class Server {
             return Reply(status: 404, delay: 0.01)
         }
         let resource = resources[index]
-        if resource.isPrivate, message.host == 0, message.mail == nil, arrival.user == nil {
+        if resource.isPrivate, message.host == 0, message.mail == nil, message.user == nil {
             return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"], body: Data("{}".utf8), delay: 0.01)
         }
         if let (status, host) = resource.redirect, !message.isRedirected {
-            let target =
-                "https://\(host == 0 ? "a" : "b").test/\(parts[0])/\((index + 1) % resources.count)?\(message.redirectedQuery)"
+            let next = "\(parts[0])/\((index + 1) % resources.count)?\(message.redirectedQuery)"
+            let target = "https://\(host == 0 ? "a" : "b").test/\(next)"
             return Reply(status: status, headers: ["Location": target], body: Data("moved".utf8), delay: 0.01)
         }
         if message.method == "POST" {
             if let key = message.key, let known = replies[key] { return known }
-            arrival.hasActed = true
+            message.hasActed = true
         }
         if parts[0] == "f" { return file(index, resource, message) }
         if parts[0] == "e" { return events(resource, message) }
-        let reply = document(index, resource, message, arrival.user)
+        let reply = document(index, resource, message)
         if message.method == "POST", let key = message.key { replies[key] = reply }
         return reply
     }
 
-    private func document(_ index: Int, _ resource: History.Resource, _ message: Message, _ user: Int?) -> Reply {
-        let tag = "\"\(index).\(versions[index]).\(resource.isPrivate ? user ?? -1 : -1)\""
+    private func document(_ index: Int, _ resource: History.Resource, _ message: Message) -> Reply {
+        let user = resource.isPrivate && message.host == 0 ? message.user ?? -1 : -1
+        let tag = "\"\(index).\(versions[index]).\(user)\""
         var headers: HTTPHeaders = [
             "Content-Type": "application/json", "ETag": resource.hasStrongTag ? tag : "W/" + tag,
         ]
@@ -141,7 +130,7 @@ final class Server {
         }
         let body = """
             {"message":\(message.number),"job":\(message.job ?? -1),"path":"\(message.path)",\
-            "user":\(resource.isPrivate && message.host == 0 ? user ?? -1 : -1)}
+            "user":\(user)}
             """
         return Reply(
             status: message.method == "POST" ? 201 : 200,
@@ -163,8 +152,8 @@ final class Server {
     /// The bytes of a version of a file.
     func bytes(of index: Int, version: Int) -> Data {
         var random = Random(UInt64(index * 1_000 + version))
-        let count = resources[index].pieceCount * 100
-        return Data((0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) })
+        let words = (0..<resources[index].pieceCount * 13).map { _ in random.next().littleEndian }
+        return words.withUnsafeBytes { Data($0) }
     }
 
     private func file(_ index: Int, _ resource: History.Resource, _ message: Message) -> Reply {
@@ -204,45 +193,4 @@ final class Server {
         let body = "{\"access\":\(access),\"refresh\":\(rotatesTokens ? refresh : token)}"
         return Reply(status: 200, headers: ["Content-Type": "application/json"], body: Data(body.utf8), delay: 0.2)
     }
-}
-
-/// A message on its way, as far as the world looks into it.
-struct Message {
-    let number: Int
-    let job: Int?
-    /// The number of the entry of an outbox.
-    let mail: Int?
-    let method: String
-    let host: Int
-    let path: String
-    let isRedirected: Bool
-    let headers: HTTPHeaders
-    let body: Data
-
-    init(_ number: Int, _ request: TransportRequest, body: Data) {
-        self.number = number
-        method = request.method.rawValue
-        host = request.url.host == "a.test" ? 0 : 1
-        path = request.url.path
-        let query = request.url.query ?? ""
-        isRedirected = query.hasPrefix("redirected")
-        headers = request.headers
-        self.body = body
-        // Fields of the user do not follow to another origin.
-        let fields = request.headers
-        func field(_ name: String) -> Int? {
-            let part = query.split(separator: "&").first { $0.hasPrefix(name + "=") }
-            return fields["X-" + name].flatMap { Int($0) } ?? part.flatMap { Int($0.dropFirst(name.count + 1)) }
-        }
-        (job, mail) = (field("Job"), field("Mail"))
-    }
-
-    /// For the message that an answer redirects to.
-    var redirectedQuery: String {
-        "redirected" + (job.map { "&Job=\($0)" } ?? "") + (mail.map { "&Mail=\($0)" } ?? "")
-    }
-    var key: String? { headers["Idempotency-Key"] }
-    /// The token of the credential: `Bearer 12`.
-    var token: Int? { headers["Authorization"].flatMap { Int($0.dropFirst(7)) } }
-    var refreshToken: Int? { headers["X-Refresh"].flatMap { Int($0) } }
 }

@@ -1,6 +1,19 @@
 import Dispatch
 import EasyNetwork
+import EasyNetworkDiagnostics
 import Foundation
+
+/// What became of a history.
+public struct Outcome: Sendable {
+    public let seed: UInt64
+    /// The law that was broken, and how; nil when all were kept.
+    public let law: String?
+    public let detail: String
+    public let trace: [String]
+    /// The kinds of jobs with their ends and faults, and what users did.
+    public let covered: Set<String>
+    public let stepCount: Int
+}
 
 /// Histories by their seeds.
 public enum Simulation {
@@ -26,8 +39,7 @@ public enum Simulation {
         failureLimit: Int = .max,
         begins: @escaping @Sendable (_ thread: Int, _ seed: UInt64) -> Void = { _, _ in }
     ) -> Summary {
-        let next = Locked(seeds.lowerBound)
-        let summary = Locked(Summary())
+        let (next, summary) = (Locked(seeds.lowerBound), Locked(Summary()))
         DispatchQueue.concurrentPerform(iterations: threads) { thread in
             while summary.withLock({ $0.failures.count < failureLimit }) {
                 let seed = next.withLock { next in
@@ -50,15 +62,57 @@ public enum Simulation {
         }
     }
 
-    /// The smallest history found that breaks the same law, in words, with its trace.
-    public static func shrink(_ outcome: Outcome) -> (history: String, outcome: Outcome) {
-        guard let law = outcome.law else { return (History(outcome.seed).text, outcome) }
+    /// The smallest history found that breaks the same law, in words, with its trace and its page.
+    public static func shrink(_ outcome: Outcome) -> (history: String, outcome: Outcome, timeline: Timeline?) {
+        guard let law = outcome.law else { return (History(outcome.seed).text, outcome, nil) }
         var shrinker = Shrinker(History(outcome.seed), law: law)
         shrinker.shrink()
-        // With the events of the queue in the trace, if that changes nothing.
-        var heard = shrinker.best
-        heard.settings.listens = true
-        let best = heard.live().law == law ? heard : shrinker.best
-        return (best.text, best.live(isTraced: true))
+        var timeline: Timeline?
+        let smallest = shrinker.best.live(isTraced: true) { world in
+            guard let queue = world.queue else { return }
+            world.listen(to: queue)
+            timeline = Timeline(clock: world.loop)
+            timeline?.record(queue)
+        }
+        return (shrinker.best.text, smallest, timeline)
+    }
+}
+
+extension History {
+    /// Lives it.
+    ///
+    /// - Parameter begins: called when the world has been made.
+    func live(isTraced: Bool = false, begins: (World) -> Void = { _ in }) -> Outcome {
+        let folder = Self.newFolder()
+        let hasFiles = !mails.isEmpty || jobs.contains { $0.kind == .download }
+        if hasFiles { try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
+        let world = World(self, isTraced: isTraced, folder: folder)
+        WorkQueue.simulate(on: world.loop) {
+            world.prepare()
+            begins(world)
+            world.live()
+        }
+        if hasFiles { try? FileManager.default.removeItem(atPath: folder) }
+        return Outcome(
+            seed: seed,
+            law: world.violation?.law,
+            detail: world.violation?.detail ?? "",
+            trace: world.lines,
+            covered: world.covered,
+            stepCount: world.loop.stepCount
+        )
+    }
+
+    private static let lastFolder = Locked(0)
+
+    /// A name that no other history has: what one leaves behind is not the next one's.
+    private static func newFolder() -> String {
+        let memory = "/dev/shm"
+        let base = access(memory, W_OK) == 0 ? memory : NSTemporaryDirectory()
+        let number = lastFolder.withLock { last in
+            last += 1
+            return last
+        }
+        return base + "/EasyNetwork-simulation-\(getpid())-\(number)"
     }
 }

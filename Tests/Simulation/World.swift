@@ -5,37 +5,6 @@ import Foundation
 final class World: @unchecked Sendable {
     // Sendable because one thread uses it.
 
-    /// What is known of a job from outside.
-    struct Record {
-        var operation: Operation?
-        weak var leaked: Operation?
-        var (isAdded, isChild) = (false, false)
-        var (addedAt, addedStep) = (0.0, 0)
-        var endedAt: Double?
-        var (callbackCount, completionCount, executionCount, awaitedCount) = (0, 0, 0, 0)
-        var result: Result<Answer?, NetworkError>?
-        var source: NetworkResponse.Source?
-        /// Whether a cancel may have ended it, and whether one has returned.
-        var (mayBeCancelled, hasCancelReturned) = (false, false)
-        /// The ones in force.
-        var (priority, deadline): (Int?, Double?)
-        var messages: [Int] = []
-        /// Since when it waits for nothing but one of all slots, and since when it waited for its first.
-        var (waitsForSlotSince, readyAt): (Double?, Double?)
-        /// Since when it runs and receives its body.
-        var receivesSince: Double?
-        /// Since when its slot is another one's, and how many slots had been given then.
-        var absence: (since: Double, mostGrants: Int)?
-    }
-
-    /// What became of a message.
-    struct Fate {
-        let host: Int
-        let sentAt: Double
-        var endedAt: Double?
-        var error: NetworkError.Code?
-    }
-
     let history: History
     let folder: String
     let loop: Loop
@@ -51,15 +20,17 @@ final class World: @unchecked Sendable {
     private var session: AuthenticationSession<Tokens>?
     private let reachability = NetworkReachability(.reachable)
     private var subscription: EventSubscription?
-    private var acts: [History.Act?]
-    private var stepActs: [Int: [Int]] = [:]
+    private var deeds: [History.Act.Moment: [History.Act.Deed]]
     private(set) var healedAt: Double?
 
-    var records: [Record]
-    /// Those of the jobs, by their operations.
-    var numbers: [ObjectIdentifier: Int] = [:]
-    var fates: [Fate] = []
-    var lastFailure = [-1e9, -1e9]
+    let jobs: [Job]
+    var jobsByOperation: [ObjectIdentifier: Job] = [:]
+    /// Those that were added, until they have finished.
+    var openJobs: [Job] = []
+    let hasDownloads: Bool
+    private(set) var messages: [Message] = []
+    /// Of each host.
+    private(set) var lastFailure = [-1e9, -1e9]
 
     // Users. An epoch is the time from a sign-in to the next one, or to a sign-out.
     private(set) var validEpochs: Set<Int> = []
@@ -72,13 +43,13 @@ final class World: @unchecked Sendable {
     // Limits.
     private(set) var limit: Int
     private(set) var limitChangedAt = 0.0
-    private(set) var hasLimitedHosts = false
+    private(set) var hasLimitedHosts: Bool
     /// The jobs that had a slot when the limit was lowered, and when the queue was suspended.
     private(set) var grandfathered: Set<Int> = []
     private(set) var startedBeforeSuspension: Set<Int>?
     /// The jobs with a slot, those of them that had none before, and how many slots have been given.
     var hadSlots: Set<Int> = []
-    var newlyRunning: Set<Int> = []
+    var newlyRunning: [Job] = []
     var grantCount = 0
 
     init(_ history: History, isTraced: Bool, folder: String) {
@@ -86,9 +57,10 @@ final class World: @unchecked Sendable {
         loop = Loop(seed: history.seed &* 31 &+ 7, history.settings)
         server = Server(history.settings)
         random = Random(history.seed &* 17 &+ 3)
-        records = history.jobs.map { _ in Record() }
-        acts = history.acts
-        limit = history.settings.limit
+        jobs = history.jobs.map(Job.init)
+        hasDownloads = history.jobs.contains { $0.kind == .download }
+        deeds = Dictionary(grouping: history.acts, by: \.moment).mapValues { $0.map(\.deed) }
+        (limit, hasLimitedHosts) = (history.settings.limit, history.settings.hostLimit >= 0)
     }
 
     func log(_ text: @autoclosure () -> String) {
@@ -109,15 +81,15 @@ final class World: @unchecked Sendable {
     func flip() -> Bool { random.chance(0.5) }
     func after(_ seconds: Double, _ action: @escaping @Sendable () -> Void) { loop.after(seconds, action) }
 
-    func fault(of message: Int) -> History.Fault.Kind? {
-        healedAt != nil ? nil : history.faults.first { $0.message == message }?.kind
+    func fault(of message: Message) -> History.Fault.Kind? {
+        if let healedAt, message.sentAt >= healedAt { return nil }
+        return history.faults.first { $0.message == message.number }?.kind
     }
 
     func live() {
-        prepare()
         loop.willStep = { [unowned self] in
-            if let due = stepActs.removeValue(forKey: loop.stepCount) { for index in due { perform(index) } }
-            if loop.stepCount > 60_000 { violate(.time, "60,000 pieces of work") }
+            if !deeds.isEmpty { happens(.step(loop.stepCount)) }
+            if loop.stepCount > 60_000 { violate(.endless, "60,000 pieces of work") }
         }
         loop.becomesQuiet = { [unowned self] in checkQuiet() }
         loop.run(until: loop.now + 40)
@@ -132,11 +104,10 @@ final class World: @unchecked Sendable {
     }
 
     private var isOver: Bool {
-        records.allSatisfy { $0.operation?.isFinished ?? true } && queue?.operationCount == 0
-            && outboxes?.isDone ?? true
+        jobs.allSatisfy(\.isFinished) && queue?.operationCount == 0 && outboxes?.isDone ?? true
     }
 
-    private func prepare() {
+    func prepare() {
         let settings = history.settings
         let queue = NetworkQueue(
             maxConcurrentOperationCount: settings.limit,
@@ -148,13 +119,7 @@ final class World: @unchecked Sendable {
             queue.setMaxConcurrentOperationCount(limit, forTag: "t\(tag)")
         }
         self.queue = queue
-        if settings.listens {
-            subscription = queue.subscribe { [unowned self] event in
-                guard isTraced else { return }
-                if case .progress = event.kind { return }
-                if let name = event.operation?.name { log("\(name): \(Self.text(of: event))") }
-            }
-        }
+        if settings.listens { listen(to: queue) }
         let save: @Sendable (Tokens.Credential?) -> Void = { [unowned self] credential in
             log("saves \(credential.map { "token \($0.access)" } ?? "none")")
             happens(.saving)
@@ -196,12 +161,15 @@ final class World: @unchecked Sendable {
             self.outboxes = outboxes
             loop.mayInterruptFiles = { [unowned self] in self.outboxes?.mayInterrupt ?? true }
         }
-        for (index, act) in history.acts.enumerated() {
-            switch act.moment {
-            case .at(let time): after(time) { self.perform(index) }
-            case .step(let step): stepActs[step, default: []].append(index)
-            case .callback, .message, .saving: break
-            }
+        for act in history.acts { if case .at(let time) = act.moment { after(time) { self.happens(act.moment) } } }
+    }
+
+    /// Has the events of the queue in the trace.
+    func listen(to queue: NetworkQueue) {
+        subscription = queue.subscribe { [unowned self] event in
+            guard isTraced else { return }
+            if case .progress = event.kind { return }
+            if let name = event.operation?.name { log("\(name): \(Self.text(of: event))") }
         }
     }
 
@@ -210,31 +178,30 @@ final class World: @unchecked Sendable {
         guard let queue, !loop.mustStop else { return }
         log("all is well again")
         healedAt = loop.now
-        (acts, stepActs) = ([], [:])
+        deeds = [:]
         loop.diskIsFullUntil = 0
         server.recover()
         reachability.status = .reachable
         resumeQueue(queue)
         if limit == 0 { setLimit(1, queue) }
         for tag in 0..<3 { queue.setMaxConcurrentOperationCount(-1, forTag: "t\(tag)") }
-        for index in records.indices { (records[index].operation as? DownloadOperation)?.resume() }
+        for job in jobs { (job.operation as? DownloadOperation)?.resume() }
         outboxes?.heal()
     }
 
     private func tearDown() {
         outboxes?.tearDown()
         (subscription, outboxes, session) = (nil, nil, nil)
-        for index in records.indices {
-            (records[index].leaked, records[index].operation) = (records[index].operation, nil)
-        }
+        let operations = jobs.map { job in { [weak operation = job.operation] in operation != nil } }
+        for job in jobs { (job.operation, job.members, job.groups, job.dependencies) = (nil, [], [], []) }
         let isQueueThere = { [weak queue] in queue != nil }
         queue = nil
         guard violation == nil else { return }
         loop.run(until: loop.now + 100)
-        if let index = records.firstIndex(where: { $0.leaked != nil }) {
-            violate(.freed, "job \(index) is still there")
+        if let job = jobs.first(where: { operations[$0.number]() }) {
+            violate(.leaked, "job \(job.number) is still there")
         }
-        if isQueueThere() { violate(.freed, "the queue is still there") }
+        if isQueueThere() { violate(.leaked, "the queue is still there") }
     }
 
     private static func text(of event: NetworkEvent) -> String {
@@ -246,24 +213,8 @@ final class World: @unchecked Sendable {
     }
 
     /// Performs the acts that wait for this moment.
-    func happens(_ moment: Moment) {
-        for index in acts.indices {
-            switch (acts[index]?.moment, moment) {
-            case (.callback(let one), .callback(let other)) where one == other: perform(index)
-            case (.message(let one), .message(let other)) where one == other:
-                let deed = index
-                after(0) { self.perform(deed) }
-            case (.saving, .saving): perform(index)
-            default: break
-            }
-        }
-    }
-
-    enum Moment { case callback(Int), message(Int), saving }
-
-    private func perform(_ index: Int) {
-        guard acts.indices.contains(index), let act = acts[index].take() else { return }
-        perform(act.deed)
+    func happens(_ moment: History.Act.Moment) {
+        for deed in deeds.removeValue(forKey: moment) ?? [] { perform(deed) }
     }
 
     private func perform(_ deed: History.Act.Deed) {
@@ -271,16 +222,14 @@ final class World: @unchecked Sendable {
         log("user: \(deed)")
         covered.insert("\(deed)".prefix { $0 != "(" }.description)
         switch deed {
-        case .cancel(let job): if records[job].isAdded { cancel([job]) { $0[0]?.cancel() } }
-        case .cancelAll:
-            cancel(Array(records.indices.filter { records[$0].isAdded })) { _ in queue.cancelAllOperations() }
+        case .cancel(let job): if jobs[job].isAdded { cancel([jobs[job]]) { jobs[job].operation?.cancel() } }
+        case .cancelAll: cancel(jobs.filter(\.isAdded)) { queue.cancelAllOperations() }
         case .cancelTag(let tag):
             // Those that a group has not added yet are not here.
-            let here = queue.operations.compactMap { numbers[ObjectIdentifier($0)] }
-            let jobs = here.filter { history.jobs[$0].tags.contains(tag) }
-            cancel(jobs) { _ in queue.cancelOperations(tag: "t\(tag)") }
-        case .pause(let job): (records[job].operation as? DownloadOperation)?.pause()
-        case .resume(let job): (records[job].operation as? DownloadOperation)?.resume()
+            let here = queue.operations.compactMap { jobsByOperation[ObjectIdentifier($0)] }
+            cancel(here.filter { $0.plan.tags.contains(tag) }) { queue.cancelOperations(tag: "t\(tag)") }
+        case .pause(let job): (jobs[job].operation as? DownloadOperation)?.pause()
+        case .resume(let job): (jobs[job].operation as? DownloadOperation)?.resume()
         case .signOut:
             hasSignedOut = true
             changeUser(to: nil) { session.signOut() }
@@ -298,10 +247,10 @@ final class World: @unchecked Sendable {
             queue.maxConcurrentOperationCountPerHost = limit
         case .tagLimit(let tag, let limit): queue.setMaxConcurrentOperationCount(limit, forTag: "t\(tag)")
         case .priority(let job, let priority):
-            records[job].operation?.queuePriority = Self.priority(priority)
-            (records[job].priority, records[job].waitsForSlotSince) = (priority, nil)
-        case .deadline(let job, let seconds):
-            (records[job].operation as? NetworkOperation)?.deadline = seconds
+            let job = jobs[job]
+            job.operation?.queuePriority = Self.priority(priority)
+            (job.priority, job.hasNewPriority, job.waitsForSlotSince) = (priority, true, nil)
+        case .deadline(let job, let seconds): jobs[job].network?.deadline = seconds
         case .change(let resource): server.change(resource)
         case .outage(let host, let seconds):
             server.breakDown(host, until: loop.now + seconds, answers: flip())
@@ -322,12 +271,10 @@ final class World: @unchecked Sendable {
         }
     }
 
-    private func cancel(_ jobs: [Int], _ act: ([Operation?]) -> Void) {
-        var all = jobs
-        for job in jobs { all += history.members(of: job) }
-        for job in all { records[job].mayBeCancelled = true }
-        act(jobs.map { records[$0].operation })
-        for job in jobs { records[job].hasCancelReturned = true }
+    private func cancel(_ jobs: [Job], _ act: () -> Void) {
+        for job in jobs { for each in [job] + job.members { each.mayBeCancelled = true } }
+        act()
+        for job in jobs { job.cancelledAt = job.cancelledAt ?? loop.now }
     }
 
     private func setLimit(_ limit: Int, _ queue: NetworkQueue) {
@@ -341,9 +288,13 @@ final class World: @unchecked Sendable {
         queue.isSuspended = false
     }
 
-    /// The jobs that have a slot.
+    /// The numbers of the jobs that have a slot.
     func runningJobs(_ queue: NetworkQueue) -> Set<Int> {
-        Set(queue.drawnJobs.jobs.lazy.filter(\.isRunning).compactMap { self.numbers[ObjectIdentifier($0.operation)] })
+        var numbers: Set<Int> = []
+        for drawn in queue.drawnJobs.jobs where drawn.isRunning {
+            if let job = jobsByOperation[ObjectIdentifier(drawn.operation)] { numbers.insert(job.number) }
+        }
+        return numbers
     }
 
     static func priority(_ number: Int) -> Operation.QueuePriority {
@@ -372,26 +323,27 @@ final class World: @unchecked Sendable {
 
     func willSend(_ message: Message, mail: Int) { outboxes?.willSend(message, mail) }
 
-    func newMessage(_ request: TransportRequest, body: Data) -> Message {
-        let message = Message(fates.count, request, body: body)
-        fates.append(Fate(host: message.host, sentAt: loop.now))
+    func newMessage(_ request: TransportRequest) -> Message {
+        let message = Message(messages.count, request, at: loop.now)
+        messages.append(message)
         return message
     }
 
     func receives(_ message: Message) {
-        guard let job = message.job else { return }
-        records[job].receivesSince = records[job].receivesSince ?? loop.now
+        guard let job = message.job.map({ jobs[$0] }) else { return }
+        (job.receivesSince, job.absence) = (job.receivesSince ?? loop.now, nil)
     }
 
+    /// - Parameter status: of the answer that came.
     func ended(_ message: Message, _ code: NetworkError.Code?, status: Int?) {
-        (fates[message.number].endedAt, fates[message.number].error) = (loop.now, code)
+        message.end(code, at: loop.now)
         if code != nil && code != .cancelled || status.map({ $0 >= 500 || $0 == 429 }) ?? false {
             lastFailure[message.host] = loop.now
         }
         log("message \(message.number) ends\(code.map { ": \($0)" } ?? "")")
-        if let mail = message.mail { outboxes?.ended(message, mail, status: code == nil ? status : nil) }
-        if let job = message.job, let fault = history.faults.first(where: { $0.message == message.number }) {
-            covered.insert("\(history.jobs[job].kind) \(fault.kind)".prefix { $0 != "(" }.description)
+        if let mail = message.mail { outboxes?.ended(message, mail, status) }
+        if let job = message.job, let fault = fault(of: message) {
+            covered.insert("\(jobs[job].plan.kind) \(fault)".prefix { $0 != "(" }.description)
         }
     }
 }

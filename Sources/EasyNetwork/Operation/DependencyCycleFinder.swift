@@ -228,7 +228,7 @@ struct Waiters {
 
 extension NetworkOperation {
     /// The groups that it is a child of.
-    fileprivate final var groups: [GroupOperation] {
+    final var groups: [GroupOperation] {
         core.withLock { $0.waiters.operations }.compactMap { $0.object as? GroupOperation }
     }
 

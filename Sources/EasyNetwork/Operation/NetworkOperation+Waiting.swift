@@ -11,8 +11,8 @@ extension NetworkOperation {
     /// print(batch.failures.count, "have failed")
     /// ```
     ///
-    /// Add the operation to a queue first, or later: nothing here starts it. If it is on no queue after a second, a line
-    /// on standard error says so, once for each operation.
+    /// Add the operation, or the group that it is in, to a queue first, or later: nothing here starts it. If it is on no
+    /// queue after a second, a line on standard error says so, once for each operation.
     ///
     /// A task that is cancelled while it waits continues at once: with the outcome if that is known, otherwise with
     /// ``NetworkError/Code/cancelled``. The operation is cancelled with it only if no other task waits. An
@@ -61,11 +61,14 @@ extension NetworkOperation {
         }
     }
 
+    /// Whether it is on a queue, or a child of a group that is on one and adds it there.
+    private var willStart: Bool { isTaken || groups.contains(where: \.willStart) }
+
     /// Logs it, once, if the operation is on no queue after a second: a task that waits for it would wait forever.
     private func reportIfForgotten() -> any ClockTimer {
         let clock = (self as? any CallOwner)?.callGroup.host.settings.clock ?? SystemClock()
         return clock.schedule(after: 1) { [weak self] in
-            guard let self, !isTaken else { return }
+            guard let self, !willStart else { return }
             let isReported = changeOptions { options, _ in exchange(&options.isReportedForgotten, with: true) }
             guard !isReported else { return }
             LogWriter.mistakes.add(.error) {

@@ -1,22 +1,21 @@
 import Foundation
 import SimulatedWorld
 
-// usage: Simulation SEED                         prints the trace of a history, and the smallest one that fails like it
+// usage: Simulation SEED [PAGE]                  prints the trace of a history, and the smallest one that fails like it,
+//                                                with its timeline as a page in a file
 //        Simulation FIRST COUNT [THREADS]        lives many, prints the failures, and stops at the tenth
 //        Simulation traces FIRST COUNT           prints the digest of each trace
 /// The seeds under way, one for each thread; never freed, as the handler of a signal reads them.
 nonisolated(unsafe) private let seeds = UnsafeMutablePointer<UInt64>.allocate(capacity: 64)
 
-var arguments = CommandLine.arguments.dropFirst()
-let printsTraces = arguments.first == "traces"
-if printsTraces { arguments.removeFirst() }
+let arguments = CommandLine.arguments.dropFirst()
 let numbers = arguments.compactMap { UInt64($0) }
-guard numbers.count == arguments.count, let first = numbers.first else {
-    print("usage: Simulation SEED | FIRST COUNT [THREADS] | traces FIRST COUNT")
+guard let first = numbers.first else {
+    print("usage: Simulation SEED [PAGE] | FIRST COUNT [THREADS] | traces FIRST COUNT")
     exit(2)
 }
 
-if printsTraces {
+if arguments.first == "traces" {
     for seed in first..<first + (numbers.count > 1 ? numbers[1] : 1) {
         let trace = Simulation.live(seed, isTraced: true).trace.joined(separator: "\n")
         // FNV-1a.
@@ -24,30 +23,30 @@ if printsTraces {
         print(seed, String(digest, radix: 16))
     }
 } else if numbers.count > 1 {
-    let threads = numbers.count > 2 ? Int(numbers[2]) : 1
     nameSeeds()
-    let begin = Date()
-    let summary = Simulation.live(first..<first + numbers[1], threads: threads, failureLimit: 10, begins: note)
+    let (begin, threads) = (Date(), numbers.count > 2 ? Int(numbers[2]) : 1)
+    let summary = Simulation.live(first..<first + numbers[1], threads: threads, failureLimit: 10) { thread, seed in
+        seeds[thread % 64] = seed
+        alarm(120)
+    }
     for failure in summary.failures { print("\(failure.seed): \(failure.law ?? ""): \(failure.detail)") }
     let rate = Int(Double(numbers[1]) / Date().timeIntervalSince(begin))
     print("\(numbers[1]) histories, \(summary.failures.count) failed, \(summary.stepCount) pieces of work")
-    print(
-        "\(rate) a second; \(summary.covered.count) kinds of jobs with their ends, faults and deeds of users occurred"
-    )
+    print("\(rate) a second; \(summary.covered.count) kinds of jobs with their ends, faults and deeds of users occurred")
     exit(summary.failures.isEmpty ? 0 : 1)
 } else {
     let outcome = Simulation.live(first, isTraced: true)
     print(outcome.trace.joined(separator: "\n"))
     guard let law = outcome.law else { exit(0) }
     print("\(law): \(outcome.detail)\n\nThe smallest history that fails like it:\n")
-    let (history, smallest) = Simulation.shrink(outcome)
+    let (history, smallest, timeline) = Simulation.shrink(outcome)
     print(history, smallest.trace.joined(separator: "\n"), separator: "\n\n")
+    let path = arguments.count > 1 ? arguments[2] : NSTemporaryDirectory() + "/simulation-\(first).html"
+    if let page = await timeline?.html(title: "Seed \(first): \(law)") {
+        try Data(page.utf8).write(to: URL(fileURLWithPath: path))
+        print("\nIts timeline: \(path)")
+    }
     exit(1)
-}
-
-func note(_ thread: Int, _ seed: UInt64) {
-    seeds[thread % 64] = seed
-    alarm(120)
 }
 
 /// Names the seeds under way when the process stops or hangs.

@@ -1,0 +1,63 @@
+import EasyNetwork
+import Foundation
+
+/// A message on its way, as far as the world looks into it, and what became of it.
+final class Message: @unchecked Sendable {
+    // Sendable because one thread uses it.
+    let number: Int
+    let job: Int?
+    /// The number of the entry of an outbox.
+    let mail: Int?
+    let method: String
+    let host: Int
+    let path: String
+    let isRedirected: Bool
+    let headers: HTTPHeaders
+    let body: Data
+    let sentAt: Double
+    private(set) var endedAt: Double?
+    private(set) var error: NetworkError.Code?
+
+    // What the server saw in it and did. Without a status it has not arrived.
+    var user: Int?
+    var status: Int?
+    /// Whether something was changed or made.
+    var hasActed = false
+
+    init(_ number: Int, _ request: TransportRequest, at now: Double) {
+        self.number = number
+        method = request.method.rawValue
+        host = request.url.host == "a.test" ? 0 : 1
+        path = request.url.path
+        let query = request.url.query ?? ""
+        isRedirected = query.hasPrefix("redirected")
+        let headers = request.headers
+        self.headers = headers
+        body = if case .data(let data) = request.body { data } else { Data() }
+        sentAt = now
+        // Fields of the user do not follow to another origin.
+        func field(_ name: String) -> Int? {
+            if let field = headers["X-" + name] { return Int(field) }
+            let part = query.split(separator: "&").first { $0.hasPrefix(name + "=") }
+            return part.flatMap { Int($0.dropFirst(name.count + 1)) }
+        }
+        (job, mail) = (field("Job"), field("Mail"))
+    }
+
+    func end(_ code: NetworkError.Code?, at now: Double) {
+        (endedAt, error) = (now, code)
+    }
+
+    /// For the message that an answer redirects to.
+    var redirectedQuery: String {
+        "redirected" + (job.map { "&Job=\($0)" } ?? "") + (mail.map { "&Mail=\($0)" } ?? "")
+    }
+    var hostName: String { host == 0 ? "a" : "b" }
+    var isUnderWay: Bool { endedAt == nil }
+    var key: String? { headers["Idempotency-Key"] }
+    /// The token of the credential: `Bearer 12`.
+    var token: Int? { headers["Authorization"].flatMap { Int($0.dropFirst(7)) } }
+    var refreshToken: Int? { headers["X-Refresh"].flatMap { Int($0) } }
+    /// The number of the sign-in that the credential comes from.
+    var epoch: Int? { headers["X-Epoch"].flatMap { Int($0) } }
+}

@@ -1,0 +1,60 @@
+import EasyNetwork
+import Foundation
+
+/// The body of a document, which says what it answers.
+struct Answer: Decodable, Sendable {
+    var message: Int
+    var job: Int
+    var path: String
+    var user: Int
+}
+
+struct SimulatedRequest: APIRequest {
+    typealias Item = Answer
+    let api: String
+    let method: NetworkService.Method
+    let job: Int
+    let options: RequestOptions
+    var headers: [String: String]? { ["X-Job": "\(job)"] }
+    var params: [String: Any]? { method == .post ? ["job": job] : nil }
+}
+
+private struct RefreshRequest: BaseAPIRequest {
+    let credential: Tokens.Credential
+    let api = "token"
+    let method = NetworkService.Method.post
+    var headers: [String: String]? { ["X-Refresh": "\(credential.refresh)", "X-Epoch": "\(credential.epoch)"] }
+}
+
+/// Puts tokens into requests. An epoch is the time from a sign-in to the next one, or to a sign-out.
+struct Tokens: Authenticator {
+    struct Credential: Sendable {
+        var access: Int
+        var refresh: Int
+        let epoch: Int
+    }
+
+    private struct Fresh: Decodable {
+        let access: Int
+        let refresh: Int
+    }
+
+    unowned let world: World
+
+    func apply(_ credential: Credential, to request: inout TransportRequest) {
+        request.headers["Authorization"] = "Bearer \(credential.access)"
+        request.headers["X-Epoch"] = "\(credential.epoch)"
+        world.loop.interrupt()
+    }
+
+    func refresh(_ credential: Credential?, over service: EasyNetworkService) async throws -> Credential {
+        guard let credential else { throw NetworkError(code: .unauthorized, message: "no user is signed in") }
+        world.log("refreshes token \(credential.access)")
+        world.loop.interrupt()
+        let response = try await service.send(RefreshRequest(credential: credential))
+        let fresh = try response.decode(Fresh.self)
+        world.happens(.refreshing)
+        world.loop.interrupt()
+        return Credential(access: fresh.access, refresh: fresh.refresh, epoch: credential.epoch)
+    }
+}
