@@ -103,10 +103,10 @@ extension Outbox {
             case .tellLeft(let id, let verdict): tellEnd(id, verdict)
             case .drained(let number, let isRestarted):
                 state.withLock { state in
-                    if isRestarted, state.waits[number] != nil { state.restarted.insert(number) }
-                    return state.waits[number]
+                    state.waits[number]?.isRestarted = isRestarted
+                    return state.waits[number]?.over
                 }?.set()
-            case .stopped(let number): state.withLock { $0.waits.removeValue(forKey: number) }?.set()
+            case .stopped(let number): state.withLock { $0.waits.removeValue(forKey: number) }?.over.set()
             case .lock where !onCallersThread: lock()
             case .list where !onCallersThread: list()
             case .lock: WorkQueue.shared.add { self.lock() }

@@ -95,10 +95,8 @@ public final class Outbox: Sendable {
         var nextSweep: TimeInterval = -.infinity
         /// Whether the network has changed since the last look at one that is there.
         var networkHasChanged = false
-        /// The tasks that wait for a drain or a stop, by its number.
-        var waits: [Int: Promise<Void>] = [:]
-        /// The drains that have ended since the outbox was started again.
-        var restarted: Set<Int> = []
+        /// The tasks that wait for a drain or a stop, by its number, and whether a start has ended the drain.
+        var waits: [Int: (over: Promise<Void>, isRestarted: Bool)] = [:]
         var lastNumber = 0
 
         mutating func newNumber() -> Int {
@@ -278,11 +276,8 @@ public final class Outbox: Sendable {
             look()
             await over.wait()
             timer.cancel()
-            let isRestarted = state.withLock { state in
-                state.waits[number] = nil
-                return state.restarted.remove(number) != nil
-            }
-            if isRestarted { return try entries }
+            let isRestarted = state.withLock { $0.waits.removeValue(forKey: number)?.isRestarted }
+            if isRestarted == true { return try entries }
         }
         let (number, idle) = newWait()
         post(.stop(number))
@@ -295,7 +290,7 @@ public final class Outbox: Sendable {
         let wait = Promise<Void>()
         let number = state.withLock { state in
             let number = state.newNumber()
-            state.waits[number] = wait
+            state.waits[number] = (wait, false)
             return number
         }
         return (number, wait)
