@@ -16,7 +16,7 @@ extension Call.Attempts {
         if let span { addTrace(span.context, to: &message) }
         var read: BodyReading?
         if let consumer = call.request.consumer { (message, read) = await consumer(message) }
-        guard credential.flatMap({ host.settings.authentication?.isCurrent($0) }) ?? true else { return nil }
+        guard isUserCurrent else { return nil }
         if !hasSent { host.payForRetries() }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: outgoing.cause.reason, request: line, delay: outgoing.cause.delay)
@@ -130,9 +130,14 @@ extension Call.Attempts {
         if let change = pass.end(outcome, at: clock.date) { call.tell(change) }
     }
 
+    /// Whether the user has neither signed out nor in since the credential was added.
+    private var isUserCurrent: Bool { credential.flatMap { host.settings.authentication?.isCurrent($0) } ?? true }
+
     private func keepCookies(_ headers: HTTPHeaders, from url: URL) {
-        // After a cancel the jar may have been emptied for another user.
-        guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled else { return }
+        // After a cancel, and after the user has signed out, the jar may have been emptied for another user.
+        guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled, isUserCurrent else {
+            return
+        }
         jar.store(headers, from: url, at: clock.date)
     }
 

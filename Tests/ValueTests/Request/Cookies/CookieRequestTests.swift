@@ -52,6 +52,22 @@ struct CookieRequestTests {
         expect(Set(jar.cookies.map(\.name)), equals: ["session", "theme"])
     }
 
+    @Test("SEC-3, CBK-7: a response to the message of a user who has signed out since sets no cookie")
+    func signedOut() async throws {
+        let (jar, session) = (CookieJar(), AuthenticationSession(TestTokens { _ in "new" }, credential: "old"))
+        let service = EasyNetworkService(server.host { ($0.cookies, $0.authentication) = (jar, session) })
+        server.route("GET", "/mine") { _ in
+            session.signOut()
+            jar.removeAll()
+            return .status(200, headers: ["Set-Cookie": "session=1; Path=/"])
+        }
+        _ = try await service.send(Call(api: "mine"))
+        expect(jar.cookies.isEmpty)
+        session.signIn("next")
+        _ = try await service.send(Call(api: "sign-in"))
+        expect(jar.cookies.count, equals: 2)
+    }
+
     @Test("BEY-21: attempts and events show the message as it was sent, with cookies and the host's credential")
     func shown() async throws {
         server.route("GET", "/mine") { request in
