@@ -60,8 +60,8 @@ extension Outbox {
         let now = clock.date
         var (id, replaced) = (UUID.make(), [UUID]())
         func place(after: [UUID]) throws(NetworkError) -> OutboxName {
-            // Those that it replaces make room.
-            if maximumCount < .max, try count - replaced.count >= maximumCount {
+            // One that replaces others adds nothing, even where another process has gone beyond the limit.
+            if maximumCount < .max, replaced.isEmpty, try count >= maximumCount {
                 throw NetworkError(
                     code: .refused,
                     message: "the outbox has \(maximumCount) entries, which is its limit"

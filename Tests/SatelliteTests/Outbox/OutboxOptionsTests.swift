@@ -257,12 +257,15 @@ struct OutboxOptionsTests {
         }
         try add("old", .replace("position"))
         try add("other", .keep("sync"))
-        try add("new", .replace("position"))
+        try add("newer", .replace("position"))
+        // Another process with another limit.
+        try fixture.outbox().add(OutboxMessage(text: "more"))
+        try add("newest", .replace("position"))
         for unique in [OutboxOptions.Unique.replace("none"), .append("position")] {
             expect(#expect(throws: NetworkError.self) { try add("too many", unique) }?.code, equals: .refused)
         }
         try await expect(outbox.drain(deadline: 60).isEmpty)
-        expect(fixture.texts.sorted(), equals: ["new", "other"])
+        expect(fixture.texts.sorted(), equals: ["more", "newest", "other"])
     }
 
     @Test("BEY-19: many that want to be the only one at once, in several outboxes, are one")
