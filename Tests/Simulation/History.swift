@@ -23,6 +23,7 @@ struct History: Sendable {
         let rotatesTokens: Bool
         let savesTokens: Bool
         let startsSignedIn: Bool
+        let hasCookies: Bool
         let hasReachability: Bool
         let mailLimit: Int
         var resources: [Resource]
@@ -98,18 +99,25 @@ struct History: Sendable {
             case limit(Int), hostLimit(Int), tagLimit(Int, Int), priority(Int, Int), deadline(Int, Double)
             case change(Int), outage(Int, Double), revoke, clock(Double), network(Double)
             case mail(Int), removeMail(Int, Int), retryMail(Int, Int), kill(Int), restart(Int), damage(Int)
-            case disk(Double)
+            case disk(Double), read(Int, Int), load(Load), cancelLoad(Int), hurryLoad(Int, Int), depend(Int, Int)
         }
 
         let moment: Moment
         let deed: Deed
     }
 
+    /// A resource that a loader is asked for.
+    struct Load: Sendable {
+        let resource: Int
+        let isVariant: Bool
+        let ignoresCache: Bool
+    }
+
     /// What becomes of a message, by its number from 0.
     struct Fault: Sendable {
         enum Kind: Sendable {
-            /// No connection.
-            case refuse
+            /// No connection; or the server has not processed it, as by a GOAWAY.
+            case refuse, reject
             /// Lost on its way there, or back.
             case loseRequest, loseAnswer
             /// The body ends after so many of ten parts.
@@ -117,6 +125,8 @@ struct History: Sendable {
             /// Nothing comes any more.
             case stall, stallBody
             case slow(Double)
+            /// The user cancels the job.
+            case abandon
             case status(Int, retryAfter: Int?)
             /// A server that has nothing to say in its body, or cuts it: the head decides.
             case cutRefusal(Int)
@@ -146,6 +156,8 @@ extension History {
         if choices.chance(0.08) { addTrain(&choices) }
         if choices.chance(0.03) { addCrowd(&choices) }
         if choices.chance(0.08) { addMails(&choices) }
+        if choices.chance(0.05) { addOutage(&choices) }
+        if choices.chance(0.1) { addLoads(&choices) }
         let (jobs, busy) = (jobs, choices.chance(0.3) ? 10 : 4)
         for _ in 0..<choices.below(busy) { add(choices.part { Act(&$0, jobs) }) }
         let harm = choices.pick([0, 0, 2, 4, 8])
@@ -192,6 +204,37 @@ extension History {
         jobs.append(Job(plain: jobs.count, at: 2.5, priority: 1, duration: 0))
     }
 
+    /// A server that is down, calls that wait for it, and users who give up during the trial.
+    private mutating func addOutage(_ choices: inout Choices) {
+        settings.circuit = choices.pick([.waits, .fails])
+        acts.append(Act(moment: .at(0), deed: .outage(0, choices.seconds(1...4))))
+        for _ in 0..<choices.within(3...6) {
+            addJob(&choices) { history, choices in
+                var job = Job(plain: history.jobs.count, at: choices.seconds(0...6), priority: 0, duration: 0)
+                (job.kind, job.resource) = (.get, choices.below(2))
+                return job
+            }
+        }
+        for _ in 0..<4 { add(choices.part { Fault(message: $0.within(2...12), kind: .abandon) }) }
+    }
+
+    /// What users ask a loader for, and no longer want.
+    private mutating func addLoads(_ choices: inout Choices) {
+        let count = settings.resources.count
+        for number in 0..<choices.within(1...8) {
+            let act = choices.part { choices in
+                let (resource, isVariant) = (choices.below(count), choices.chance(0.3))
+                let load = Load(resource: resource, isVariant: isVariant, ignoresCache: choices.chance(0.2))
+                return Act(moment: .at(choices.seconds(0...6)), deed: .load(load))
+            }
+            add(act)
+            let deed = choices.pick(weighted: [
+                (4, Act.Deed.goOn), (2, .cancelLoad(number)), (1, .hurryLoad(number, choices.within(-2...2))),
+            ])
+            add(choices.part { Act(moment: .at($0.seconds(0...7)), deed: deed) })
+        }
+    }
+
     /// Adds what users do with outboxes, and the kills.
     private mutating func addMails(_ choices: inout Choices) {
         for number in 0..<choices.within(1...6) {
@@ -225,6 +268,7 @@ extension History.Settings {
         rotatesTokens = choices.chance(0.5)
         savesTokens = choices.chance(0.5)
         startsSignedIn = !choices.chance(0.1)
+        hasCookies = choices.chance(0.3)
         hasReachability = choices.chance(0.2)
         mailLimit = choices.pick([.max, .max, 2, 3])
         resources = (0..<choices.within(2...4)).map { _ in History.Resource(&choices) }
@@ -314,14 +358,15 @@ extension History.Act {
             (3, .message(choices.below(2 * jobs.count))), (3, .step(choices.below(40 * jobs.count + 40))), (1, .saving),
             (1, .refreshing),
         ])
-        let (job, three, four) = (choices.below(jobs.count), choices.below(3), choices.below(4))
+        let (job, other) = (choices.below(jobs.count), choices.below(jobs.count))
+        let (three, four) = (choices.below(3), choices.below(4))
         let seconds = choices.seconds(0...8)
         deed = choices.pick(weighted: [
             (8, .cancel(job)), (1, .cancelAll), (1, .cancelTag(three)), (3, .pause(job)), (3, .resume(job)),
             (4, .signOut), (3, .signIn(three)), (2, .suspend), (2, .goOn), (2, .limit(four)), (1, .hostLimit(1 + three)),
             (2, .tagLimit(three, four - 1)), (3, .priority(job, three - 2)), (3, .priority(job, three)),
             (2, .deadline(job, 2 * seconds)), (2, .change(four)), (2, .outage(four % 2, seconds)), (2, .revoke),
-            (1, .clock([-86_400, -10, 10, 86_400][four])), (1, .network(seconds)),
+            (1, .clock([-86_400, -10, 10, 86_400][four])), (1, .network(seconds)), (4, .depend(job, other)),
         ])
     }
 
@@ -333,7 +378,7 @@ extension History.Act {
         ])
         deed = choices.pick(weighted: [
             (4, .removeMail(mail, place)), (4, .retryMail(mail, place)), (2, .kill(place)), (2, .restart(place)),
-            (1, .damage(four)), (1, .clock([-3e8, 3e8, -3_600, 3_600][four])), (2, .outage(1, seconds)),
+            (1, .damage(four)), (1, .damage(4 + place)), (6, .read(four % 2, place)), (1, .clock([-3e8, 3e8, -3_600, 3_600][four])), (2, .outage(1, seconds)),
             (1, .disk(seconds)),
         ])
     }
@@ -344,7 +389,7 @@ extension History.Fault {
         message = choices.below(count)
         let (status, ten) = (choices.pick([500, 503, 429, 408, 404, 401, 403, 412, 416]), choices.below(10))
         kind = choices.pick(weighted: [
-            (2, .refuse), (2, .loseRequest), (3, .loseAnswer), (2, .cut(ten)), (1, .stall), (1, .stallBody),
+            (2, .refuse), (2, .reject), (2, .loseRequest), (3, .loseAnswer), (2, .cut(ten)), (1, .stall), (1, .stallBody), (2, .abandon),
             (2, .slow(choices.seconds(0...5))), (3, .status(status, retryAfter: choices.pick([nil, 1, 5]))),
             (2, .cutRefusal(choices.pick([404, 401, 302]))),
         ])

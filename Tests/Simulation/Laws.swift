@@ -4,7 +4,8 @@ import Foundation
 /// What must not happen: the laws of DESIGN.md, "Properties", and more.
 enum Law: String {
     // Users and their credentials.
-    case sentAfterSignOut, credentialElsewhere, responseOfAnotherUser, responseOfAnotherRequest
+    case sentAfterSignOut, keptAfterSignOut, credentialElsewhere, cookieOfAnotherUser, staleResponse
+    case responseOfAnotherUser, responseOfAnotherRequest
     // Jobs.
     case sentAfterCancel, cancelTakesLong, startedBeforeDependency, startedBeforeCallback, startedWhileSuspended
     case unsafeRequestTwice, tooManyRetries, deadlinePassed, wrongDeadlineNamed, failedWithoutReason
@@ -27,6 +28,9 @@ extension World {
                 + (message.headers["Range"].map { ", \($0)" } ?? "")
         )
         if let epoch = message.epoch, !validEpochs.contains(epoch) { violate(.sentAfterSignOut, "message \(message.number)") }
+        if let epoch = message.cookie, message.host == 1 || !validEpochs.contains(epoch) {
+            violate(.cookieOfAnotherUser, "message \(message.number)")
+        }
         if message.host == 1 && message.token != nil { violate(.credentialElsewhere, "message \(message.number)") }
         if let mail = message.mail { willSend(message, mail: mail) }
         guard let job = message.job.map({ jobs[$0] }) else { return }
@@ -60,6 +64,9 @@ extension World {
     }
 
     func checkQuiet() {
+        if let epoch = session?.credential?.epoch, !validEpochs.contains(epoch) {
+            violate(.keptAfterSignOut, "epoch \(epoch)")
+        }
         guard let queue, !openJobs.isEmpty else { return }
         checkLimits(queue)
         openJobs.removeAll(where: \.isFinished)
@@ -224,6 +231,7 @@ extension World {
             return isShared ? nil : "no reason"
         case .connectionLost where job.messages.last.map(isCutRefusal) ?? false: return "the head decides"
         case _ where isShared: return nil
+        case .connectionLost where isUnprocessed(job): return "the server has not processed it"
         case .connectionLost, .cannotConnect:
             return job.messages.last?.error == nil ? "its last message was answered" : nil
         case .unacceptableStatus:
@@ -242,36 +250,32 @@ extension World {
     /// Whether a cycle can be reached from the job: its end waits for its start and the ends of its children, its start
     /// for those that it depends on and for the start of the groups that it is in.
     private func waitsForItself(_ job: Job) -> Bool {
-        struct Node: Hashable {
-            let number: Int
-            let isEnd: Bool
-        }
-        func next(_ node: Node) -> [Node] {
-            let job = jobs[node.number]
-            if node.isEnd {
-                return [Node(number: job.number, isEnd: false)]
-                    + job.plan.children.map { Node(number: $0, isEnd: true) }
+        // The start of a job is twice its number, its end one more.
+        func next(_ node: Int) -> [Int] {
+            let job = jobs[node / 2]
+            if node % 2 == 1 { return [node - 1] + job.plan.children.map { 2 * $0 + 1 } }
+            let steps = job.groups.filter { $0.plan.kind == .chain }.flatMap { chain in
+                chain.plan.children.prefix { $0 != job.number && !jobs[$0].members.contains { $0 === job } }
             }
-            let before = job.groups.filter { $0.plan.kind == .chain }.flatMap { group in
-                group.plan.children.map { jobs[$0] }.prefix { step in
-                    step !== job && !step.members.contains { $0 === job }
-                }
-            }
-            return (job.dependencies + before).map { Node(number: $0.number, isEnd: true) }
-                + job.groups.map { Node(number: $0.number, isEnd: false) }
+            return (job.dependencies.map(\.number) + steps).map { 2 * $0 + 1 } + job.groups.map { 2 * $0.number }
         }
-        var done: Set<Node> = []
-        func hasCycle(_ node: Node, _ path: Set<Node>) -> Bool {
-            if path.contains(node) { return true }
-            guard done.insert(node).inserted else { return false }
-            return next(node).contains { hasCycle($0, path.union([node])) }
+        var done: Set<Int> = []
+        func hasCycle(_ node: Int, _ path: Set<Int>) -> Bool {
+            path.contains(node)
+                || done.insert(node).inserted && next(node).contains { hasCycle($0, path.union([node])) }
         }
-        return hasCycle(Node(number: job.number, isEnd: true), [])
+        return hasCycle(2 * job.number + 1, [])
     }
 
     /// Whether the message was answered by a refusal without its whole body.
     private func isCutRefusal(_ message: Message) -> Bool {
         if message.error == .connectionLost, case .cutRefusal = fault(of: message) { true } else { false }
+    }
+
+    /// Whether the only message was not processed, so that a retry repeats nothing.
+    private func isUnprocessed(_ job: Job) -> Bool {
+        guard job.messages.count == 1, job.plan.retries > 0, history.settings.circuit == .none else { return false }
+        if case .reject = fault(of: job.messages[0]) { return true } else { return false }
     }
 
     /// A trial that has gone on for long shows that the server is there.
@@ -329,6 +333,7 @@ extension World {
             if job.plan.isAwaited && job.awaitedCount != 1 { violate(.waiterLost, "job \(number)") }
             if !job.isChild { checkCounts(job) }
         }
+        loads?.checkEnd()
         let text = queue.description
         if queue.operationCount != 0 || !text.contains(" 0 of ") && !text.contains(" 0 slots") { violate(.countsLeft, text) }
     }

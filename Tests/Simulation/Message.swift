@@ -58,6 +58,8 @@ final class Message: @unchecked Sendable {
     /// The token of the credential: `Bearer 12`.
     var token: Int? { headers["Authorization"].flatMap { Int($0.dropFirst(7)) } }
     var refreshToken: Int? { headers["X-Refresh"].flatMap { Int($0) } }
+    /// The one in whose messages the cookie was set.
+    var cookie: Int? { headers["Cookie"].flatMap { Int($0.dropFirst(6)) } }
     /// The number of the sign-in that the credential comes from.
     var epoch: Int? { headers["X-Epoch"].flatMap { Int($0) } }
 }

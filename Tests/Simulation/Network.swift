@@ -59,10 +59,10 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         if case .refuse = fault { return end(.cannotConnect, .connect) }
         if world.server.isDown(message.host, at: world.loop.now) { return end(.cannotConnect, .connect) }
         if !message.body.isEmpty { tell(.sent(message.body.count)) }
-        if case .loseRequest = fault {
-            world.after(world.latency()) { self.end(.connectionLost, .firstByte) }
-        } else {
-            world.after(world.latency()) { self.arrive() }
+        switch fault {
+        case .loseRequest: world.after(world.latency()) { self.end(.connectionLost, .firstByte) }
+        case .reject: world.after(world.latency()) { self.end(.connectionLost, .connect) }
+        default: world.after(world.latency()) { self.arrive() }
         }
     }
 
@@ -84,6 +84,7 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         case .cut(let part): reply.cut = part
         case .stallBody: (reply.cut, reply.stalls) = (5, true)
         case .slow(let seconds): reply.delay += seconds
+        case .abandon: if let job = message.job { world.after(0) { self.world.perform(.cancel(job)) } }
         default: break
         }
         world.log("\(message.hostName) answers \(message.number) with \(reply.status)")

@@ -25,6 +25,7 @@ final class Server {
     private let resources: [History.Resource]
     private let tokenLife: Double
     private let rotatesTokens: Bool
+    private let hasCookies: Bool
     private(set) var versions: [Int]
     private var tokens: [Int: Token] = [:]
     private var refreshTokens: [Int: Int] = [:]
@@ -35,7 +36,7 @@ final class Server {
 
     init(_ settings: History.Settings) {
         resources = settings.resources
-        (tokenLife, rotatesTokens) = (settings.tokenLife, settings.rotatesTokens)
+        (tokenLife, rotatesTokens, hasCookies) = (settings.tokenLife, settings.rotatesTokens, settings.hasCookies)
         versions = Array(repeating: 1, count: settings.resources.count)
     }
 
@@ -72,7 +73,8 @@ final class Server {
         if let token = message.token.flatMap({ tokens[$0] }), !token.isRevoked, token.expiresAt > now {
             message.user = token.user
         }
-        let reply = reply(to: message, at: now)
+        var reply = reply(to: message, at: now)
+        if hasCookies, let epoch = message.epoch { reply.headers.add("epoch=\(epoch); Path=/", for: "Set-Cookie") }
         message.status = reply.status
         return reply
     }

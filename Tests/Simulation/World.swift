@@ -16,8 +16,10 @@ final class World: @unchecked Sendable {
     var covered: Set<String> = []
 
     private(set) var queue: NetworkQueue?
-    private var outboxes: Outboxes?
-    private var session: AuthenticationSession<Tokens>?
+    private var processes: Processes?
+    private(set) var loads: Loads?
+    private let cookies: CookieJar
+    private(set) var session: AuthenticationSession<Tokens>?
     private let reachability = NetworkReachability(.reachable)
     private var subscription: EventSubscription?
     private var deeds: [History.Act.Moment: [History.Act.Deed]]
@@ -54,6 +56,7 @@ final class World: @unchecked Sendable {
 
     init(_ history: History, isTraced: Bool, folder: String) {
         (self.history, self.isTraced, self.folder) = (history, isTraced, folder)
+        cookies = CookieJar()
         loop = Loop(seed: history.seed &* 31 &+ 7, history.settings)
         server = Server(history.settings)
         random = Random(history.seed &* 17 &+ 3)
@@ -95,16 +98,16 @@ final class World: @unchecked Sendable {
         loop.run(until: loop.now + 40)
         heal()
         for _ in 0..<300 where !loop.mustStop && !isOver { loop.run(until: loop.now + 10) }
-        if let outboxes, violation == nil {
-            if history.mails.contains(where: { $0.options.period != nil }) { loop.run(until: loop.now + 200) }
-            outboxes.checkEnd()
+        if let processes, violation == nil {
+            if history.mails.contains(where: { $0.period != nil }) { loop.run(until: loop.now + 200) }
+            processes.checkEnd()
         }
         if violation == nil { checkEnd() }
         tearDown()
     }
 
     private var isOver: Bool {
-        jobs.allSatisfy(\.isFinished) && queue?.operationCount == 0 && outboxes?.isDone ?? true
+        jobs.allSatisfy(\.isFinished) && queue?.operationCount == 0 && processes?.isDone ?? true
     }
 
     func prepare() {
@@ -142,7 +145,7 @@ final class World: @unchecked Sendable {
             ) { host in
                 host.clock = loop
                 host.random = { [unowned self] in Double(random.below(1_001)) / 1_000 }
-                host.cache = cache
+                (host.cache, host.cookies) = (cache, settings.hasCookies ? cookies : nil)
                 if name == "a" { host.authentication = session }
                 if settings.hasReachability { host.reachability = reachability }
                 switch settings.circuit {
@@ -155,11 +158,12 @@ final class World: @unchecked Sendable {
             return EasyNetworkService(host)
         }
         makeJobs(services)
+        loads = Loads(self, queue, services[0])
         if !history.mails.isEmpty {
-            let outboxes = Outboxes(self)
-            for place in 0..<2 { outboxes.start(place) }
-            self.outboxes = outboxes
-            loop.mayInterruptFiles = { [unowned self] in self.outboxes?.mayInterrupt ?? true }
+            let processes = Processes(self)
+            for place in 0..<2 { processes.start(place) }
+            self.processes = processes
+            loop.mayInterruptFiles = { [unowned self] in self.processes?.mayInterrupt ?? true }
         }
         for act in history.acts { if case .at(let time) = act.moment { after(time) { self.happens(act.moment) } } }
     }
@@ -186,12 +190,12 @@ final class World: @unchecked Sendable {
         if limit == 0 { setLimit(1, queue) }
         for tag in 0..<3 { queue.setMaxConcurrentOperationCount(-1, forTag: "t\(tag)") }
         for job in jobs { (job.operation as? DownloadOperation)?.resume() }
-        outboxes?.heal()
+        processes?.heal()
     }
 
     private func tearDown() {
-        outboxes?.tearDown()
-        (subscription, outboxes, session) = (nil, nil, nil)
+        processes?.tearDown()
+        (subscription, processes, loads, session) = (nil, nil, nil, nil)
         let operations = jobs.map { job in { [weak operation = job.operation] in operation != nil } }
         for job in jobs { (job.operation, job.members, job.groups, job.dependencies) = (nil, [], [], []) }
         let isQueueThere = { [weak queue] in queue != nil }
@@ -217,13 +221,15 @@ final class World: @unchecked Sendable {
         for deed in deeds.removeValue(forKey: moment) ?? [] { perform(deed) }
     }
 
-    private func perform(_ deed: History.Act.Deed) {
+    func perform(_ deed: History.Act.Deed) {
         guard let queue, let session else { return }
         log("user: \(deed)")
         covered.insert("\(deed)".prefix { $0 != "(" }.description)
         switch deed {
         case .cancel(let job): if jobs[job].isAdded { cancel([jobs[job]]) { jobs[job].operation?.cancel() } }
-        case .cancelAll: cancel(jobs.filter(\.isAdded)) { queue.cancelAllOperations() }
+        case .cancelAll:
+            loads?.mayBeCancelled = true
+            cancel(jobs.filter(\.isAdded)) { queue.cancelAllOperations() }
         case .cancelTag(let tag):
             // Those that a group has not added yet are not here.
             let here = queue.operations.compactMap { jobsByOperation[ObjectIdentifier($0)] }
@@ -232,11 +238,17 @@ final class World: @unchecked Sendable {
         case .resume(let job): (jobs[job].operation as? DownloadOperation)?.resume()
         case .signOut:
             hasSignedOut = true
-            changeUser(to: nil) { session.signOut() }
+            changeUser(to: nil) {
+                session.signOut()
+                cookies.removeAll()
+            }
         case .signIn(let user):
             let credential = newCredential(user)
             validEpochs.insert(credential.epoch)
-            changeUser(to: user) { session.signIn(credential) }
+            changeUser(to: user) {
+                session.signIn(credential)
+                cookies.removeAll()
+            }
         case .suspend:
             queue.isSuspended = true
             startedBeforeSuspension = runningJobs(queue)
@@ -258,13 +270,23 @@ final class World: @unchecked Sendable {
             hasRevoked = true
             server.revokeAll()
         case .clock(let seconds): loop.dateOffset += seconds
-        case .mail(let mail): outboxes?.add(history.mails[mail])
-        case .removeMail(let mail, let place): outboxes?.remove(mail, place)
-        case .retryMail(let mail, let place): outboxes?.retry(mail, place)
+        case .mail(let mail): processes?.add(mail)
+        case .removeMail(let mail, let place): processes?.remove(mail, place)
+        case .retryMail(let mail, let place): processes?.retry(mail, place)
         case .disk(let seconds): loop.diskIsFullUntil = loop.now + seconds
-        case .kill(let place): outboxes?.kill(place)
-        case .restart(let place): outboxes?.start(place)
-        case .damage(let kind): outboxes?.damage(["7fffffffffffffff", "", "garbage", "00000000000000ff"][kind])
+        case .kill(let place): processes?.kill(place)
+        case .restart(let place): processes?.start(place)
+        case .damage(let kind): processes?.damage(kind)
+        case .read(let resource, let place): processes?.read(resource, place)
+        case .load(let load): loads?.load(load)
+        case .cancelLoad(let number): loads?.cancel(number)
+        case .hurryLoad(let number, let priority): loads?.hurry(number, Self.priority(priority))
+        case .depend(let job, let other):
+            // Not of one that may be about to start.
+            let (job, other) = (jobs[job], jobs[other])
+            let isItself = job === other && job.isForeign
+            guard !job.hasStarted, !isItself, !runningJobs(queue).contains(job.number) else { return }
+            addDependency(other, of: job)
         case .network(let seconds):
             reachability.status = .unreachable
             after(seconds) { [unowned self] in reachability.status = .reachable }
@@ -321,7 +343,7 @@ final class World: @unchecked Sendable {
         signedIn.append((loop.stepCount, user))
     }
 
-    func willSend(_ message: Message, mail: Int) { outboxes?.willSend(message, mail) }
+    func willSend(_ message: Message, mail: Int) { processes?.willSend(message, mail: mail) }
 
     func newMessage(_ request: TransportRequest) -> Message {
         let message = Message(messages.count, request, at: loop.now)
@@ -341,7 +363,7 @@ final class World: @unchecked Sendable {
             lastFailure[message.host] = loop.now
         }
         log("message \(message.number) ends\(code.map { ": \($0)" } ?? "")")
-        if let mail = message.mail { outboxes?.ended(message, mail, status) }
+        if let mail = message.mail { processes?.ended(message, mail: mail, status) }
         if let job = message.job, let fault = fault(of: message) {
             covered.insert("\(jobs[job].plan.kind) \(fault)".prefix { $0 != "(" }.description)
         }
