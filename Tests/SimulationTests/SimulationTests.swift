@@ -9,7 +9,7 @@ struct SimulationTests {
     func laws() {
         let summary = Simulation.live(1..<1_001, threads: 2, failureLimit: 1)
         guard let failure = summary.failures.first else { return }
-        let (history, smallest) = Simulation.shrink(failure)
+        let (history, smallest, _) = Simulation.shrink(failure)
         let text = "seed \(failure.seed): \(failure.law ?? ""): \(failure.detail)\n\(history)"
         expect(false, "\(text)\n\(smallest.trace.joined(separator: "\n"))")
     }

@@ -135,7 +135,8 @@ extension Call.Attempts {
 
     private func keepCookies(_ headers: HTTPHeaders, from url: URL) {
         // After a cancel, and after the user has signed out, the jar may have been emptied for another user.
-        guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled, isUserCurrent else {
+        guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled, isUserCurrent
+        else {
             return
         }
         jar.store(headers, from: url, at: clock.date)
