@@ -1,6 +1,9 @@
 /// A value that is set once, and the actions and tasks that wait for it. Copies share both.
 package struct Promise<Value: Sendable>: Sendable {
-    private typealias Action = @Sendable () -> Void
+    /// In a struct: each generic function that returns a closure itself allocates a wrapper for it.
+    private struct Action: Sendable {
+        let run: @Sendable () -> Void
+    }
 
     private struct State {
         var value: Value?
@@ -27,8 +30,8 @@ package struct Promise<Value: Sendable>: Sendable {
             return (state.first.take(), state.others.take())
         }
         guard let actions else { return false }
-        actions.first?()
-        for action in actions.others { action() }
+        actions.first?.run()
+        for action in actions.others { action.run() }
         return true
     }
 
@@ -36,6 +39,7 @@ package struct Promise<Value: Sendable>: Sendable {
     package func whenSet(_ action: @escaping @Sendable () -> Void) {
         let isSet = state.withLock { state in
             guard state.value == nil else { return true }
+            let action = Action(run: action)
             if state.first == nil { state.first = action } else { state.others.append(action) }
             return false
         }
