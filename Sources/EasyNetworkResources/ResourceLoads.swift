@@ -41,7 +41,8 @@ struct ResourceLoad<Resource: Sendable> {
     /// Tells it from earlier loads of its key, and from its own earlier job.
     var number: Int
     let wish: Wish
-    private(set) var members: [Member.ID: (member: Member, rank: ResourceOrder.Rank)] = [:]
+    private var entries: [Member.ID: (member: Member, rank: ResourceOrder.Rank, number: Int)] = [:]
+    private var lastNumber = 0
     /// The number of members of each rank.
     private var counts = Array(repeating: 0, count: ResourceOrder.Rank.allCases.count)
     private(set) var wantsPartials = false
@@ -63,19 +64,30 @@ struct ResourceLoad<Resource: Sendable> {
         counts.lastIndex { $0 > 0 }.flatMap(ResourceOrder.Rank.init) ?? .prefetch
     }
 
+    /// In the order in which they came.
+    var members: [(member: Member, rank: ResourceOrder.Rank)] {
+        entries.values.sorted { $0.number < $1.number }.map { ($0.member, $0.rank) }
+    }
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    func member(_ id: Member.ID) -> Member? { entries[id]?.member }
+
     /// Whether all members want no more than the answer in the cache.
-    var isForCacheAlone: Bool { members.values.allSatisfy { $0.member.isAnswer } }
+    var isForCacheAlone: Bool { entries.values.allSatisfy { $0.member.isAnswer } }
 
     mutating func insert(_ member: Member, _ rank: ResourceOrder.Rank) {
+        lastNumber += 1
+        let number = entries[member.id]?.number ?? lastNumber
         remove(member.id)
-        members[member.id] = (member, rank)
+        entries[member.id] = (member, rank, number)
         counts[rank.rawValue] += 1
         if case .resource(let receipt) = member, receipt.wantsPartials { wantsPartials = true }
     }
 
     @discardableResult
     mutating func remove(_ id: Member.ID) -> Bool {
-        guard let old = members.removeValue(forKey: id) else { return false }
+        guard let old = entries.removeValue(forKey: id) else { return false }
         counts[old.rank.rawValue] -= 1
         return true
     }
@@ -225,12 +237,12 @@ struct ResourceLoads<Resource: Sendable> {
 
     /// The key of the load in which a member waits; nil when it waits no more.
     func key(of id: Member.ID, _ name: String) -> String? {
-        [name, "!" + name].first { loads[$0]?.members[id] != nil }
+        [name, "!" + name].first { loads[$0]?.member(id) != nil }
     }
 
     /// Gives a member of a load another rank.
     mutating func setRank(_ id: Member.ID, _ name: String) -> String? {
-        guard let key = key(of: id, name), let member = loads[key]?.members[id]?.member else { return nil }
+        guard let key = key(of: id, name), let member = loads[key]?.member(id) else { return nil }
         switch member {
         case .resource(let receipt): loads[key]?.insert(member, receipt.rank)
         case .answer(let receipt): loads[key]?.insert(member, receipt.rank)
@@ -263,7 +275,7 @@ struct ResourceLoads<Resource: Sendable> {
     mutating func leave(_ id: Member.ID, _ name: String) -> (goesOn: String?, stopped: (Load, Turn?)?) {
         guard let key = key(of: id, name) else { return (nil, nil) }
         loads[key]?.remove(id)
-        guard loads[key]?.members.isEmpty == true, let load = loads.removeValue(forKey: key) else { return (key, nil) }
+        guard loads[key]?.isEmpty == true, let load = loads.removeValue(forKey: key) else { return (key, nil) }
         order.remove(key)
         let turn = takeTurn(load.number)
         guard let source = load.source, let whole = loads[source] else { return (nil, (load, turn)) }
@@ -277,7 +289,7 @@ struct ResourceLoads<Resource: Sendable> {
     ) -> (resources: [ResourceReceipt<Resource>], answers: [ResourceReceipt<Void>]) {
         guard let load = loads[key], load.number == number else { return ([], []) }
         var (resources, answers): ([ResourceReceipt<Resource>], [ResourceReceipt<Void>]) = ([], [])
-        for (member, _) in load.members.values {
+        for (member, _) in load.members {
             switch member {
             case .resource(let receipt): resources.append(receipt)
             case .answer(let receipt): answers.append(receipt)
@@ -291,7 +303,7 @@ struct ResourceLoads<Resource: Sendable> {
     mutating func note(_ count: TransferMeter.Count, _ key: String, _ number: Int) {
         guard let load = loads[key], load.number == number else { return }
         loads[key]?.count = count
-        for case .variant(let key, let number) in load.members.values.map(\.member) { note(count, key, number) }
+        for case .variant(let key, let number) in load.members.map(\.member) { note(count, key, number) }
     }
 
     // MARK: - Starting
@@ -415,7 +427,7 @@ struct ResourceLoads<Resource: Sendable> {
                 for name in old { end.removed += [memory.remove(name)].compactMap { $0 } }
             }
             // A variant alone does not fill the memory with what it was made of.
-            let isWanted = load.members.values.contains { !$0.member.isVariant && !$0.member.isAnswer }
+            let isWanted = load.members.contains { !$0.member.isVariant && !$0.member.isAnswer }
             // A reload of its source may have ended by now.
             let isNewest = [key.memory, key.resource].allSatisfy { memory[$0].map { $0.number <= made.number } ?? true }
             if made.isStorable, isWanted, isNewest {
@@ -425,7 +437,7 @@ struct ResourceLoads<Resource: Sendable> {
             guard failureLifetime > 0, error.code != .cancelled else { break }
             _ = failures.store((error, now + failureLifetime, key.resource), cost: 0, for: key.memory)
         }
-        for (member, rank) in load.members.values {
+        for (member, rank) in load.members {
             switch member {
             case .resource(let receipt): end.receipts.append((receipt, result.map(\.resource)))
             case .answer(let receipt): end.answers.append((receipt, result.map { _ in }))
@@ -453,12 +465,12 @@ struct ResourceLoads<Resource: Sendable> {
     /// A load for the cache alone is over, and nothing was made of its answer.
     private mutating func concludeAnswers(_ key: String, _ result: Result<Void, NetworkError>) -> End {
         var end = End()
-        for case .answer(let receipt) in loads[key]?.members.values.map(\.member) ?? [] {
+        for case .answer(let receipt) in loads[key]?.members.map(\.member) ?? [] {
             end.answers.append((receipt, result))
             loads[key]?.remove(.receipt(ObjectIdentifier(receipt)))
         }
         // Somebody has asked for the resource in the meantime: the cache answers.
-        if loads[key]?.members.isEmpty == true { loads[key] = nil } else { restart(key) }
+        if loads[key]?.isEmpty == true { loads[key] = nil } else { restart(key) }
         return end
     }
 
@@ -479,6 +491,6 @@ struct ResourceLoads<Resource: Sendable> {
 extension ResourceLoad {
     /// The receipts for the resource.
     var receipts: [ResourceReceipt<Resource>] {
-        members.values.compactMap { if case .resource(let receipt) = $0.member { receipt } else { nil } }
+        members.compactMap { if case .resource(let receipt) = $0.member { receipt } else { nil } }
     }
 }

@@ -42,7 +42,7 @@ package final class Multicast<Value: Sendable>: Sendable {
     package func send(_ value: Value, topics: Set<String> = []) {
         // Under the lock, so that all readers get the values in one order.
         state.withLock { state in
-            for reader in state.readers.values where reader.topic.map(topics.contains) ?? true {
+            for reader in Self.inOrder(state.readers) where reader.topic.map(topics.contains) ?? true {
                 reader.continuation.yield(value)
             }
         }
@@ -54,7 +54,12 @@ package final class Multicast<Value: Sendable>: Sendable {
             state.isOver = true
             return exchange(&state.readers, with: [:])
         }
-        for reader in readers.values { reader.continuation.finish() }
+        for reader in Self.inOrder(readers) { reader.continuation.finish() }
+    }
+
+    /// The oldest first: the order in which a dictionary has its values is another one in each run.
+    private static func inOrder(_ readers: [Int: Reader]) -> [Reader] {
+        readers.sorted { $0.key < $1.key }.map(\.value)
     }
 }
 
