@@ -67,6 +67,8 @@ struct History: Sendable {
         let children: [Int]
         let endsAtFirstFailure: Bool
         var deadline: Double?
+        /// For all messages of its request together.
+        let timeout: Double?
         let retries: Int
         let hasKey: Bool
         let caching: Caching
@@ -87,8 +89,8 @@ struct History: Sendable {
             case callback(Int)
             /// When a message reaches its server.
             case message(Int)
-            /// While a credential is saved, and while it is refreshed.
-            case saving, refreshing
+            /// While a credential is saved, refreshed, and put into a message.
+            case saving, refreshing, authorizing
             /// Before so many pieces of work.
             case step(Int)
         }
@@ -100,6 +102,7 @@ struct History: Sendable {
             case change(Int), outage(Int, Double), revoke, clock(Double), network(Double)
             case mail(Int), removeMail(Int, Int), retryMail(Int, Int), kill(Int), restart(Int), damage(Int)
             case disk(Double), read(Int, Int), load(Load), cancelLoad(Int), hurryLoad(Int, Int), depend(Int, Int)
+            case release(Int)
         }
 
         let moment: Moment
@@ -177,7 +180,12 @@ extension History {
         let (gap, pace) = (choices.seconds(0...2), choices.seconds(1...3))
         for index in 0..<choices.within(6...24) {
             addJob(&choices) { history, choices in
-                var job = Job(plain: history.jobs.count, at: 1 + Double(index) * (gap + pace), priority: 1, duration: pace)
+                var job = Job(
+                    plain: history.jobs.count,
+                    at: 1 + Double(index) * (gap + pace),
+                    priority: 1,
+                    duration: pace
+                )
                 if choices.chance(0.3) { job.tags = [choices.below(3)] }
                 return job
             }
@@ -243,6 +251,12 @@ extension History {
         }
         let count = mails.count
         for _ in 0..<choices.below(8) { add(choices.part { Act(outbox: &$0, count) }) }
+        if choices.chance(0.3) {
+            // At once, in two processes.
+            let (mail, time) = (choices.below(count), choices.seconds(0...20))
+            acts.append(Act(moment: .at(time), deed: .removeMail(mail, 0)))
+            acts.append(Act(moment: .at(time), deed: .retryMail(mail, 1)))
+        }
         for _ in 0..<choices.below(4) {
             let fault = choices.part { choices in
                 let status = Fault.Kind.status(choices.pick([400, 403, 409, 500, 503]), retryAfter: nil)
@@ -322,7 +336,8 @@ extension History.Job {
         (self.after, self.children) = (after, children)
         allowsFailure = choices.chance(0.3)
         endsAtFirstFailure = choices.chance(0.6)
-        deadline = choices.pick(weighted: [(10, nil), (1, 0.5), (1, 3), (1, 30)])
+        deadline = choices.pick(weighted: [(30, nil), (3, 0.5), (3, 3), (3, 30), (1, 0), (1, -1)])
+        timeout = choices.pick(weighted: [(12, nil), (1, 0.5), (1, 3), (1, 30)])
         retries = choices.pick(weighted: [(4, 2), (2, 0), (1, 5)])
         hasKey = choices.chance(0.3)
         caching = choices.pick(weighted: [(5, .none), (2, .http), (1, .cacheElseNetwork), (1, .cacheThenNetwork)])
@@ -353,20 +368,24 @@ extension History.Job {
 
 extension History.Act {
     fileprivate init(_ choices: inout Choices, _ jobs: [History.Job]) {
-        moment = choices.pick(weighted: [
+        let moment: Moment = choices.pick(weighted: [
             (4, .at(choices.seconds(0...12))), (3, .callback(choices.below(jobs.count))),
             (3, .message(choices.below(2 * jobs.count))), (3, .step(choices.below(40 * jobs.count + 40))), (1, .saving),
-            (1, .refreshing),
+            (1, .refreshing), (1, .authorizing),
         ])
+        self.moment = moment
+        let isOfSession = [.saving, .refreshing, .authorizing].contains(moment)
         let (job, other) = (choices.below(jobs.count), choices.below(jobs.count))
         let (three, four) = (choices.below(3), choices.below(4))
         let seconds = choices.seconds(0...8)
         deed = choices.pick(weighted: [
             (8, .cancel(job)), (1, .cancelAll), (1, .cancelTag(three)), (3, .pause(job)), (3, .resume(job)),
-            (4, .signOut), (3, .signIn(three)), (2, .suspend), (2, .goOn), (2, .limit(four)), (1, .hostLimit(1 + three)),
+            (isOfSession ? 60 : 4, .signOut), (3, .signIn(three)), (2, .suspend), (2, .goOn), (2, .limit(four)),
+            (1, .hostLimit(1 + three)),
             (2, .tagLimit(three, four - 1)), (3, .priority(job, three - 2)), (3, .priority(job, three)),
             (2, .deadline(job, 2 * seconds)), (2, .change(four)), (2, .outage(four % 2, seconds)), (2, .revoke),
             (1, .clock([-86_400, -10, 10, 86_400][four])), (1, .network(seconds)), (4, .depend(job, other)),
+            (2, .release(job)),
         ])
     }
 
@@ -378,7 +397,8 @@ extension History.Act {
         ])
         deed = choices.pick(weighted: [
             (4, .removeMail(mail, place)), (4, .retryMail(mail, place)), (2, .kill(place)), (2, .restart(place)),
-            (1, .damage(four)), (1, .damage(4 + place)), (6, .read(four % 2, place)), (1, .clock([-3e8, 3e8, -3_600, 3_600][four])), (2, .outage(1, seconds)),
+            (1, .damage(four)), (1, .damage(4 + place)), (6, .read(four % 2, place)),
+            (1, .clock([-3e8, 3e8, -3_600, 3_600][four])), (2, .outage(1, seconds)),
             (1, .disk(seconds)),
         ])
     }
@@ -389,7 +409,8 @@ extension History.Fault {
         message = choices.below(count)
         let (status, ten) = (choices.pick([500, 503, 429, 408, 404, 401, 403, 412, 416]), choices.below(10))
         kind = choices.pick(weighted: [
-            (2, .refuse), (2, .reject), (2, .loseRequest), (3, .loseAnswer), (2, .cut(ten)), (1, .stall), (1, .stallBody), (2, .abandon),
+            (2, .refuse), (2, .reject), (2, .loseRequest), (3, .loseAnswer), (2, .cut(ten)), (1, .stall),
+            (1, .stallBody), (2, .abandon),
             (2, .slow(choices.seconds(0...5))), (3, .status(status, retryAfter: choices.pick([nil, 1, 5]))),
             (2, .cutRefusal(choices.pick([404, 401, 302]))),
         ])

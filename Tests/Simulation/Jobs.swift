@@ -11,8 +11,8 @@ final class Job: @unchecked Sendable {
     var operation: Operation?
     /// The children of a group, and theirs; the groups that it is in; and what it waits for.
     var (members, groups, dependencies): ([Job], [Job], [Job]) = ([], [], [])
-    /// Whether another job waits for it, whose priority it then may have.
-    var isAwaited = false
+    /// The jobs that wait for it, whose priority it has as well until they end.
+    var dependents: [Job] = []
 
     var (isAdded, isChild) = (false, false)
     var (addedAt, addedStep) = (0.0, 0)
@@ -25,9 +25,10 @@ final class Job: @unchecked Sendable {
     var (mayBeCancelled, cancelledAt): (Bool, Double?) = (false, nil)
     /// The ones in force.
     var (priority, deadline): (Int, Double?)
-    var hasNewPriority = false
+    var priorityChangedAt = -Double.infinity
     /// Since when it waits for nothing but one of all slots, and since when it waited for its first.
     var (waitsForSlotSince, readyAt): (Double?, Double?)
+    var pausedAt: Double?
     /// Since when it runs and receives its body.
     var receivesSince: Double?
     /// Since when its slot is another one's, and how many slots had been given then.
@@ -41,6 +42,7 @@ final class Job: @unchecked Sendable {
     var network: NetworkOperation? { operation as? NetworkOperation }
     var isGroup: Bool { plan.kind == .batch || plan.kind == .chain }
     var isForeign: Bool { plan.kind == .foreign }
+    func isAwaited(at now: Double) -> Bool { dependents.contains { $0.endedAt.map { $0 >= now } ?? true } }
     var hasCallback: Bool { ![.plain, .stream, .events].contains(plan.kind) }
     var isFinished: Bool { operation?.isFinished ?? true }
     var hasFailed: Bool { network?.error != nil || operation?.isCancelled == true }
@@ -79,7 +81,9 @@ private final class CallOperation: ServiceOperation, @unchecked Sendable {
         super.start()
         guard let heard else { return }
         let success: @Sendable (Any?, NetworkResponse) -> Void = { _, response in
-            heard(Result { try response.decode(Answer.self) }.mapError { _ in NetworkError(code: .cannotParseResponse) })
+            heard(
+                Result { try response.decode(Answer.self) }.mapError { _ in NetworkError(code: .cannotParseResponse) }
+            )
             self.finish()
         }
         service.request(request, successWithResponse: success) { error in
@@ -127,12 +131,18 @@ extension World {
     func addDependency(_ other: Job, of job: Job) {
         guard let dependency = other.operation, let operation = job.operation else { return }
         job.dependencies.append(other)
-        other.isAwaited = true
+        other.dependents.append(job)
         if let operation = operation as? NetworkOperation {
             operation.addDependency(dependency, policy: job.plan.allowsFailure ? .allowFailure : .requireSuccess)
         } else {
             operation.addDependency(dependency)
         }
+    }
+
+    func removeDependency(_ other: Job, of job: Job) {
+        guard let dependency = other.operation else { return }
+        job.operation?.removeDependency(dependency)
+        job.dependencies.removeAll { $0 === other }
     }
 
     private func add(_ job: Job) {
@@ -234,6 +244,8 @@ extension World {
 
     private func request(_ job: History.Job, _ kind: String, _ method: Method) -> SimulatedRequest {
         var options = RequestOptions(retry: RetryPolicy(maximumRetryCount: job.retries))
+        // A sequence of events has this time for each connection.
+        if job.kind != .events { options.overallTimeout = job.timeout }
         if job.hasKey, job.kind != .older, job.kind != .download { options.idempotencyKey = "key \(job.number)" }
         if method == .get, kind == "r" {
             switch job.caching {
@@ -252,6 +264,9 @@ extension World {
     private func told(_ job: Job, _ result: Result<Answer?, NetworkError>) {
         job.callbackCount += 1
         job.result = result
+        if let child = job.members.first(where: { !$0.isFinished }) {
+            violate(.groupEndedEarly, "group \(job.number) before job \(child.number)")
+        }
         log("job \(job.number) ends: \(Self.text(of: result))")
         covered.insert("\(job.plan.kind) \(result.code.map { "\($0)" } ?? "well")")
         loop.interrupt()

@@ -11,7 +11,10 @@ enum Law: String {
     case unsafeRequestTwice, tooManyRetries, deadlinePassed, wrongDeadlineNamed, failedWithoutReason
     case neverEnds, endedTwice, executedTwice, calledBackTwice, waiterLost, fieldCountedTwice
     // Slots.
-    case overLimit, slotUnused, slotHeldInVain, yieldedWithoutResume, yieldedForGood, urgentWaits, wrongOrder
+    case groupEndedEarly, startedAfterGroup, messageLeft, sentBeforeRetryAfter
+    case rangeWithoutCondition, pausedWithSlot, runsWithoutSlot, overLimit, slotUnused, slotHeldInVain,
+        yieldedWithoutResume, yieldedForGood, urgentWaits,
+        wrongOrder
     // Downloads, circuits, the whole.
     case incompleteFile, circuitStaysOpen, countsLeft, leaked, endless
     // Outboxes.
@@ -27,26 +30,45 @@ extension World {
                 + (message.job.map { " of job \($0)" } ?? "") + (message.token.map { ", token \($0)" } ?? "")
                 + (message.headers["Range"].map { ", \($0)" } ?? "")
         )
-        if let epoch = message.epoch, !validEpochs.contains(epoch) { violate(.sentAfterSignOut, "message \(message.number)") }
+        if let epoch = message.epoch, !validEpochs.contains(epoch) {
+            violate(.sentAfterSignOut, "message \(message.number)")
+        }
         if let epoch = message.cookie, message.host == 1 || !validEpochs.contains(epoch) {
             violate(.cookieOfAnotherUser, "message \(message.number)")
         }
         if message.host == 1 && message.token != nil { violate(.credentialElsewhere, "message \(message.number)") }
+        if message.headers["Range"] != nil, message.headers["If-Range"] == nil {
+            violate(.rangeWithoutCondition, "message \(message.number)")
+        }
         if let mail = message.mail { willSend(message, mail: mail) }
         guard let job = message.job.map({ jobs[$0] }) else { return }
         if job.cancelledAt != nil && !job.plan.joins {
             violate(.sentAfterCancel, "message \(message.number) of job \(job.number)")
         }
         if job.messages.isEmpty { willStart(job) }
+        if let last = job.messages.last, !job.plan.joins, let end = last.endedAt, let seconds = last.retryAfter,
+            loop.now < end + seconds - 0.001
+        {
+            violate(.sentBeforeRetryAfter, "messages \(last.number) and \(message.number)")
+        }
         checkRepeats(message, job)
         job.messages.append(message)
     }
 
     func willStart(_ job: Job) {
+        if let deadline = job.deadline, deadline <= 0, !job.isChild { violate(.deadlinePassed, "job \(job.number)") }
+        if let group = job.groups.first(where: { $0.network?.hasOutcome == true }), !job.plan.joins {
+            violate(.startedAfterGroup, "job \(job.number) of \(group.number)")
+        }
         for other in job.dependencies {
-            if !other.isFinished { violate(.startedBeforeDependency, "job \(job.number), which waits for job \(other.number)") }
+            if !other.isFinished {
+                violate(.startedBeforeDependency, "job \(job.number), which waits for job \(other.number)")
+            }
             if other.hasCallback, !other.isForeign, other.callbackCount == 0 {
-                violate(.startedBeforeCallback, "job \(job.number) has started, and job \(other.number) has not called back")
+                violate(
+                    .startedBeforeCallback,
+                    "job \(job.number) has started, and job \(other.number) has not called back"
+                )
             }
         }
         if let before = startedBeforeSuspension, !before.contains(job.number), !job.plan.joins {
@@ -59,7 +81,10 @@ extension World {
         guard message.method == "POST", message.key == nil else { return }
         for earlier in job.messages where earlier.method == "POST" && earlier.key == nil {
             guard let status = earlier.status, earlier.hasActed || ![401, 307, 308].contains(status) else { continue }
-            violate(.unsafeRequestTwice, "messages \(earlier.number) and \(message.number) of \(job.plan.kind) \(job.number)")
+            violate(
+                .unsafeRequestTwice,
+                "messages \(earlier.number) and \(message.number) of \(job.plan.kind) \(job.number)"
+            )
         }
     }
 
@@ -97,6 +122,11 @@ extension World {
         if let cancelledAt = job.cancelledAt, now > cancelledAt + 1, isUndecided, !history.settings.isSlow {
             violate(.cancelTakesLong, "job \(number), \(job.plan.kind)")
         }
+        if let timeout = job.plan.timeout, let first = job.messages.first, now > first.sentAt + timeout + 0.01,
+            isUndecided, [.get, .post, .upload].contains(job.plan.kind), !job.plan.joins
+        {
+            violate(.deadlinePassed, "job \(number), all of its messages, \(timeout) s")
+        }
         guard job.dependencies.allSatisfy(\.isFinished) else { return }
         let reasons = queue.explain(operation)
         if reasons == [.turn] { violate(.slotUnused, "job \(number)") }
@@ -105,10 +135,20 @@ extension World {
         {
             violate(.slotHeldInVain, "job \(number) since \(ended - 1_000)")
         }
+        if isUndecided, [.get, .post, .upload].contains(job.plan.kind), !job.plan.joins, job.plan.caching == .none,
+            job.messages.last?.isUnderWay == true, !hadSlots.contains(number)
+        {
+            violate(.runsWithoutSlot, "job \(number)")
+        }
         let waits = if case .limit? = reasons.first { reasons.count == 1 && !queue.isSuspended } else { false }
         job.waitsForSlotSince = waits ? job.waitsForSlotSince ?? now : nil
         if waits { checkOrder(job) }
         guard hasDownloads else { return }
+        if let pausedAt = job.pausedAt, now > pausedAt + 1, !job.messages.isEmpty, isResumable(job),
+            hadSlots.contains(number), !history.settings.isSlow
+        {
+            violate(.pausedWithSlot, "job \(number)")
+        }
         if reasons == [.slotYielded], !isResumable(job), job.messages.contains(where: \.isUnderWay) {
             violate(.yieldedWithoutResume, "job \(number)")
         }
@@ -130,7 +170,8 @@ extension World {
     private func checkUrgency(_ job: Job) {
         guard let queue, let since = job.waitsForSlotSince, limit > 0, !history.settings.isSlow else { return }
         let other = openJobs.first { other in
-            other.priority < min(job.priority, 0) && isResumable(other) && !other.isAwaited && other.groups.isEmpty
+            other.priority < min(job.priority, 0) && isResumable(other) && !other.isAwaited(at: loop.now)
+                && other.groups.isEmpty
                 && other.receivesSince.map { $0 < loop.now - 2.5 } ?? false
         }
         if let other, loop.now - max(since, limitChangedAt) > 2.5, runningJobs(queue).count == limit {
@@ -140,23 +181,25 @@ extension World {
 
     /// A job that waits for nothing but one of all slots goes before those of lower priority, and later ones.
     private func checkOrder(_ job: Job) {
-        guard isPlainJob(job), job.plan.tags.isEmpty, !hasLimitedHosts, job.operation?.isExecuting == false,
+        guard isPlainJob(job), job.plan.tags.isEmpty, !hasLimitedHosts, history.settings.rate == nil,
+            job.operation?.isExecuting == false,
             let since = job.waitsForSlotSince, since < loop.now
         else { return }
         let other = newlyRunning.first { other in
             // One that comes back goes earlier.
-            guard isPlainJob(other), other.plan.kind != .download, !other.plan.joins, !other.hasNewPriority,
-                let began = other.readyAt
+            guard isPlainJob(other), other.plan.kind != .download, !other.plan.joins,
+                other.priorityChangedAt < loop.now, let began = other.readyAt
             else { return false }
             return other.priority < job.priority
                 || other.priority == job.priority && began > since && other.plan.tags.isEmpty
+                    && other.priorityChangedAt < 0 && other.dependents.isEmpty && job.dependents.isEmpty
         }
         if let other { violate(.wrongOrder, "job \(other.number) has started, and job \(job.number) waits") }
     }
 
     /// Whether nothing but its own priority, and a slot, decides when it starts.
     private func isPlainJob(_ job: Job) -> Bool {
-        !job.isGroup && job.plan.condition == nil && !job.isAwaited && job.groups.isEmpty
+        !job.isGroup && job.plan.condition == nil && !job.isAwaited(at: loop.now) && job.groups.isEmpty
     }
 
     /// Whether a download can go on where it stopped.
@@ -174,7 +217,10 @@ extension World {
     func checkEnd(of job: Job) {
         guard let error = job.network?.error else { return checkSuccess(of: job) }
         if let problem = problem(of: job, error) {
-            violate(.failedWithoutReason, "job \(job.number), \(job.plan.kind): \(error.code): \(error.message ?? ""): \(problem)")
+            violate(
+                .failedWithoutReason,
+                "job \(job.number), \(job.plan.kind): \(error.code): \(error.message ?? ""): \(problem)"
+            )
         }
     }
 
@@ -231,7 +277,7 @@ extension World {
             return isShared ? nil : "no reason"
         case .connectionLost where job.messages.last.map(isCutRefusal) ?? false: return "the head decides"
         case _ where isShared: return nil
-        case .connectionLost where isUnprocessed(job): return "the server has not processed it"
+        case .connectionLost where mayRetry(job), .cannotConnect where mayRetry(job): return "it has retries left"
         case .connectionLost, .cannotConnect:
             return job.messages.last?.error == nil ? "its last message was answered" : nil
         case .unacceptableStatus:
@@ -272,10 +318,18 @@ extension World {
         if message.error == .connectionLost, case .cutRefusal = fault(of: message) { true } else { false }
     }
 
-    /// Whether the only message was not processed, so that a retry repeats nothing.
-    private func isUnprocessed(_ job: Job) -> Bool {
-        guard job.messages.count == 1, job.plan.retries > 0, history.settings.circuit == .none else { return false }
-        if case .reject = fault(of: job.messages[0]) { return true } else { return false }
+    /// Whether a retry repeats nothing, and is left.
+    private func mayRetry(_ job: Job) -> Bool {
+        let settings = history.settings
+        guard [.get, .post].contains(job.plan.kind), job.messages.count <= job.plan.retries, settings.circuit == .none
+        else { return false }
+        return job.plan.kind == .get
+            || job.messages.allSatisfy { message in
+                switch fault(of: message) {
+                case .reject, .refuse: true
+                default: false
+                }
+            }
     }
 
     /// A trial that has gone on for long shows that the server is there.
@@ -283,7 +337,7 @@ extension World {
         guard history.settings.circuit == .fails else { return "there is no circuit" }
         let isTried = messages.contains { message in
             message.host == job.plan.host && message.isUnderWay && message.sentAt > lastFailure[message.host] + 1
-                && message.sentAt < loop.now - 12
+                && message.sentAt < loop.now - 6
         }
         if isTried && history.settings.resources[job.plan.resource].redirect == nil {
             violate(.circuitStaysOpen, "job \(job.number)")
@@ -304,7 +358,7 @@ extension World {
         guard let message = error.message, message.hasPrefix("its deadline of "),
             let seconds = Double(message.dropFirst(16).prefix { $0 != " " })
         else {
-            let stalls = !history.faults.isEmpty || job.plan.joins || job.isGroup
+            let stalls = !history.faults.isEmpty || job.plan.timeout != nil || job.plan.joins || job.isGroup
             return stalls ? nil : "nothing has stalled"
         }
         if job.isChild { return nil }
@@ -334,8 +388,14 @@ extension World {
             if !job.isChild { checkCounts(job) }
         }
         loads?.checkEnd()
+        let left = messages.first {
+            $0.isUnderWay && $0.job.flatMap { jobs[$0].endedAt }.map { $0 < loop.now - 1 } ?? false
+        }
+        if let left { violate(.messageLeft, "message \(left.number)") }
         let text = queue.description
-        if queue.operationCount != 0 || !text.contains(" 0 of ") && !text.contains(" 0 slots") { violate(.countsLeft, text) }
+        if queue.operationCount != 0 || !text.contains(" 0 of ") && !text.contains(" 0 slots") {
+            violate(.countsLeft, text)
+        }
     }
 
     /// Messages that were paid for.

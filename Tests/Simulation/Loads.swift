@@ -14,13 +14,15 @@ final class Loads: @unchecked Sendable {
 
     init(_ world: World, _ queue: NetworkQueue, _ service: EasyNetworkService) {
         self.world = world
-        loader = ResourceLoader(queue: queue, service: service, maximumLoadCount: 2, maximumDecodeCount: 1) { response in
+        loader = ResourceLoader(queue: queue, service: service, maximumLoadCount: 2, maximumDecodeCount: 1) {
+            response in
             world.loop.interrupt()
             return try response.decode(Answer.self)
         }
     }
 
     func load(_ load: History.Load) {
+        guard let url = URL(string: "https://a.test/r/\(load.resource)") else { return }
         let (number, step) = (receipts.count, world.loop.stepCount)
         let variant = ResourceVariant<Answer>("negative") { whole in
             var answer = whole
@@ -29,7 +31,7 @@ final class Loads: @unchecked Sendable {
         }
         endCounts.append(0)
         let receipt = loader.load(
-            URL(string: "https://a.test/r/\(load.resource)")!,
+            url,
             variant: load.isVariant ? variant : nil,
             ignoresCache: load.ignoresCache
         ) { [unowned self] result in
@@ -37,7 +39,9 @@ final class Loads: @unchecked Sendable {
             world.covered.insert("load \(result.code.map { "\($0)" } ?? "well")")
             endCounts[number] += 1
             world.loop.interrupt()
-            if cancelled.contains(number), result.code != .cancelled { world.violate(.cancelTakesLong, "load \(number)") }
+            if cancelled.contains(number), result.code != .cancelled {
+                world.violate(.cancelTakesLong, "load \(number)")
+            }
             switch result {
             case .success(let answer):
                 world.check(answer, of: load.resource, since: step, "load \(number)")

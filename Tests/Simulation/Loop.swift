@@ -48,6 +48,9 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     private var timers = TimerHeap<Timer>()
     private var cancelledCount = 0
     private var operations: [Operation] = []
+    /// The task that runs, the queues that it has been on in this piece of work, and where it goes on.
+    private var running:
+        (task: UInt, queues: Set<ObjectIdentifier>, next: (queue: DispatchQueue, part: @Sendable () -> Void)?)?
     /// The process whose code runs; 0 for that of the world and of jobs. A killed process gets another number.
     private(set) var process = 0
     private var onStack: [Int] = []
@@ -91,11 +94,37 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
 
     func add(_ work: @escaping @Sendable () -> Void, to queue: DispatchQueue) {
         precondition(pthread_equal(thread, pthread_self()) != 0, "work has left the simulation")
-        let runsBesideOthers =
-            queue === WorkQueue.shared || queue === DispatchQueue.global()
-            || queue === DispatchQueue.global(qos: .utility)
         guard !dead.contains(process) else { return }
-        ready.append(Piece(work: work, queue: runsBesideOthers ? nil : queue, process: process))
+        ready.append(Piece(work: work, queue: Self.runsBesideOthers(queue) ? nil : queue, process: process))
+    }
+
+    private static func runsBesideOthers(_ queue: DispatchQueue) -> Bool {
+        queue === WorkQueue.shared || queue === DispatchQueue.global()
+            || queue === DispatchQueue.global(qos: .utility)
+    }
+
+    /// A task that runs and goes on elsewhere does so at once: whether it changes its executor in between depends on the
+    /// optimization of the build, and no choice may.
+    func add(_ job: UnownedJob, to queue: DispatchQueue, _ part: @escaping @Sendable () -> Void) {
+        let (task, queueID) = (unsafeBitCast(job, to: UInt.self), ObjectIdentifier(queue))
+        if let running, running.task == task, running.queues.contains(queueID) || !busy.contains(queueID) {
+            self.running?.next = (queue, part)
+        } else {
+            add({ self.run(task, on: queue, part) }, to: queue)
+        }
+    }
+
+    private func run(_ task: UInt, on queue: DispatchQueue, _ part: @escaping @Sendable () -> Void) {
+        let outer = running
+        running = (task, [ObjectIdentifier(queue)], nil)
+        part()
+        while let (queue, next) = running?.next.take() {
+            running?.queues.insert(ObjectIdentifier(queue))
+            let isTaken = !Self.runsBesideOthers(queue) && busy.insert(ObjectIdentifier(queue)).inserted
+            next()
+            if isTaken { busy.remove(ObjectIdentifier(queue)) }
+        }
+        running = outer
     }
 
     func makeUUID() -> UUID {

@@ -23,6 +23,8 @@ final class Message: @unchecked Sendable {
     var status: Int?
     /// Whether something was changed or made.
     var hasActed = false
+    /// The seconds to wait that the answer asked for.
+    var retryAfter: Double?
 
     init(_ number: Int, _ request: TransportRequest, at now: Double) {
         self.number = number

@@ -100,6 +100,9 @@ final class Exchange: TransportExchange, @unchecked Sendable {
 
     private func answer(_ reply: Server.Reply) {
         (hasHead, isFile, status) = (true, (200..<300).contains(reply.status), reply.status)
+        if [429, 503].contains(reply.status) {
+            message.retryAfter = reply.headers["Retry-After"].flatMap { Double($0) }
+        }
         tell(.head(TransportHead(statusCode: reply.status, headers: reply.headers)))
         let body = message.method == "HEAD" ? Data() : reply.body
         let count = max(1, min(reply.pieceCount, body.count))

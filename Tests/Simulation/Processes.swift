@@ -169,7 +169,9 @@ final class Processes: @unchecked Sendable {
         let (mail, now) = (mails[number], world.loop.now)
         let slack = world.history.settings.isSlow ? 30.0 : 5.0
         if let removedAt = mail.removedAt {
-            if now > removedAt + slack { world.violate(.sentAfterRemoval, "mail \(number), \(now - removedAt) s later") }
+            if now > removedAt + slack {
+                world.violate(.sentAfterRemoval, "mail \(number), \(now - removedAt) s later")
+            }
         } else if let seen = mail.seen, now > seen.at + slack, !mail.isPeriodic {
             world.violate(.sentAfterDelivery, "mail \(number)")
         }
@@ -237,12 +239,13 @@ final class Processes: @unchecked Sendable {
     }
 
     private func check(_ answer: Answer, _ response: NetworkResponse, _ resource: Int) {
-        let message = world.messages[answer.message]
         world.log("a process reads \(resource): answer of message \(answer.message) by \(response.source)")
         world.covered.insert("read by \(response.source)")
         world.check(answer, of: resource, since: 0, "a process")
-        guard response.source == .cache, world.loop.dateOffset == 0, let end = message.endedAt else { return }
-        let age = world.loop.now - end
+        guard response.source == .cache, world.loop.dateOffset == 0 else { return }
+        // A 304 makes it fresh again.
+        let confirmations = world.messages.filter { $0.path == answer.path && [200, 304].contains($0.status) }
+        let age = world.loop.now - (confirmations.compactMap(\.endedAt).max() ?? 0)
         // A redirect leads to the next one.
         let most = world.history.settings.resources.compactMap(\.maximumAge).max() ?? 0
         if age > Double(most) { world.violate(.staleResponse, "resource \(resource), after \(age) s") }

@@ -44,6 +44,7 @@ struct Tokens: Authenticator {
     func apply(_ credential: Credential, to request: inout TransportRequest) {
         request.headers["Authorization"] = "Bearer \(credential.access)"
         request.headers["X-Epoch"] = "\(credential.epoch)"
+        world.happens(.authorizing)
         world.loop.interrupt()
     }
 

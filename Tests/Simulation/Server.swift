@@ -82,7 +82,8 @@ final class Server {
     /// Notes that a status was put in the place of the answer.
     func amend(_ message: Message, _ status: Int, hasActed: Bool) {
         message.status = status
-        guard !hasActed else { return }
+        // A repeat of another message has done nothing itself.
+        guard !hasActed, message.hasActed else { return }
         message.hasActed = false
         if let key = message.key { replies[key] = nil }
     }

@@ -143,7 +143,7 @@ final class World: @unchecked Sendable {
                 baseURL: URL(string: "https://\(name).test"),
                 transport: Network(world: self)
             ) { host in
-                host.clock = loop
+                (host.clock, host.retryBudget) = (loop, 1_000)
                 host.random = { [unowned self] in Double(random.below(1_001)) / 1_000 }
                 (host.cache, host.cookies) = (cache, settings.hasCookies ? cookies : nil)
                 if name == "a" { host.authentication = session }
@@ -189,7 +189,7 @@ final class World: @unchecked Sendable {
         resumeQueue(queue)
         if limit == 0 { setLimit(1, queue) }
         for tag in 0..<3 { queue.setMaxConcurrentOperationCount(-1, forTag: "t\(tag)") }
-        for job in jobs { (job.operation as? DownloadOperation)?.resume() }
+        jobs.forEach(resume)
         processes?.heal()
     }
 
@@ -197,7 +197,10 @@ final class World: @unchecked Sendable {
         processes?.tearDown()
         (subscription, processes, loads, session) = (nil, nil, nil, nil)
         let operations = jobs.map { job in { [weak operation = job.operation] in operation != nil } }
-        for job in jobs { (job.operation, job.members, job.groups, job.dependencies) = (nil, [], [], []) }
+        for job in jobs {
+            (job.operation, job.members, job.groups) = (nil, [], [])
+            (job.dependencies, job.dependents) = ([], [])
+        }
         let isQueueThere = { [weak queue] in queue != nil }
         queue = nil
         guard violation == nil else { return }
@@ -234,8 +237,10 @@ final class World: @unchecked Sendable {
             // Those that a group has not added yet are not here.
             let here = queue.operations.compactMap { jobsByOperation[ObjectIdentifier($0)] }
             cancel(here.filter { $0.plan.tags.contains(tag) }) { queue.cancelOperations(tag: "t\(tag)") }
-        case .pause(let job): (jobs[job].operation as? DownloadOperation)?.pause()
-        case .resume(let job): (jobs[job].operation as? DownloadOperation)?.resume()
+        case .pause(let job):
+            (jobs[job].operation as? DownloadOperation)?.pause()
+            jobs[job].pausedAt = loop.now
+        case .resume(let job): resume(jobs[job])
         case .signOut:
             hasSignedOut = true
             changeUser(to: nil) {
@@ -261,7 +266,7 @@ final class World: @unchecked Sendable {
         case .priority(let job, let priority):
             let job = jobs[job]
             job.operation?.queuePriority = Self.priority(priority)
-            (job.priority, job.hasNewPriority, job.waitsForSlotSince) = (priority, true, nil)
+            (job.priority, job.priorityChangedAt, job.waitsForSlotSince) = (priority, loop.now, nil)
         case .deadline(let job, let seconds): jobs[job].network?.deadline = seconds
         case .change(let resource): server.change(resource)
         case .outage(let host, let seconds):
@@ -284,13 +289,21 @@ final class World: @unchecked Sendable {
         case .depend(let job, let other):
             // Not of one that may be about to start.
             let (job, other) = (jobs[job], jobs[other])
-            let isItself = job === other && job.isForeign
-            guard !job.hasStarted, !isItself, !runningJobs(queue).contains(job.number) else { return }
+            guard !job.hasStarted, job !== other, !runningJobs(queue).contains(job.number) else { return }
             addDependency(other, of: job)
+        case .release(let job):
+            let job = jobs[job]
+            // Foundation's own operations do not become ready then.
+            if !job.hasStarted, !job.isForeign, let other = job.dependencies.last { removeDependency(other, of: job) }
         case .network(let seconds):
             reachability.status = .unreachable
             after(seconds) { [unowned self] in reachability.status = .reachable }
         }
+    }
+
+    private func resume(_ job: Job) {
+        job.pausedAt = nil
+        (job.operation as? DownloadOperation)?.resume()
     }
 
     private func cancel(_ jobs: [Job], _ act: () -> Void) {

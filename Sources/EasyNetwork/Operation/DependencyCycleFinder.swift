@@ -80,7 +80,12 @@ enum DependencyCycleFinder {
     /// - Parameter includesIdle: whether an operation on no queue waits for its dependencies.
     private static func waits(_ event: Node, includesIdle: Bool) -> AnyIterator<Node> {
         let (operation, foreign) = (event.operation, event.operation as? ForeignJob)
-        guard !operation.hasOutcome, foreign?.foreign.isFinished != true else { return iterator([]) }
+        guard foreign?.foreign.isFinished != true else { return iterator([]) }
+        guard !operation.hasOutcome else {
+            // It only has to end, for which a child on no queue waits for its group.
+            let wait = operation.isTaken ? nil : operation.onlyGroup?.wait(of: operation)
+            return iterator(wait.map { [$0] } ?? [])
+        }
         switch event.moment {
         case .start:
             // On a queue, whose graph knows the dependencies, without these.
@@ -260,6 +265,8 @@ extension GroupOperation {
 
     /// The event that a child on no queue waits for; nil when it is about to be added to the queue.
     fileprivate final func wait(of child: NetworkOperation) -> Node? {
+        // A group that has its outcome before its start hands its children on when it is started to end.
+        if hasOutcome, !isTaken { return .start(self) }
         let (isOpen, hasStarted) = state.withLock { ($0.group.isOpen, $0.group.hasStarted) }
         guard isOpen, !hasOutcome else { return nil }
         guard hasStarted else { return .start(self) }

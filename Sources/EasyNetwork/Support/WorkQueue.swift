@@ -144,7 +144,8 @@ package enum WorkQueue {
         func enqueue(_ job: consuming ExecutorJob) {
             let job = UnownedJob(job)
             let executor = asUnownedTaskExecutor()
-            run { userCode { job.runSynchronously(on: executor) } }
+            let part = { @Sendable in userCode { job.runSynchronously(on: executor) } }
+            if let loop { loop.add(job, to: WorkQueue.shared) { take(part) } } else { run(part) }
         }
     }
 }
@@ -156,6 +157,9 @@ package protocol WorkLoop: AnyObject, Sendable {
 
     /// Adds work to a queue, which is taken for a serial one unless it is the package's or global.
     func add(_ work: @escaping @Sendable () -> Void, to queue: DispatchQueue)
+
+    /// Adds a part of a task to a queue.
+    func add(_ job: UnownedJob, to queue: DispatchQueue, _ part: @escaping @Sendable () -> Void)
 
     /// Starts an operation that is not of this package when it is ready.
     func start(_ operation: Operation)

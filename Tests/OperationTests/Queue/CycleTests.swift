@@ -94,6 +94,22 @@ struct CycleTests {
         expect(plain.allSatisfy { !$0.isCancelled })
     }
 
+    @Test("BEY-7: a cycle through a child that was cancelled before its group began is found", arguments: [false, true])
+    func cancelledChild(isNested: Bool) async {
+        let queue = NetworkQueue()
+        let (child, job) = (TestJob(), TestJob())
+        let inner = ChainOperation([child])
+        let chain = ChainOperation(isNested ? [inner] : [child])
+        chain.addDependency(job)
+        job.addDependency(child)
+        queue.addOperation(chain)
+        if isNested { inner.cancel() } else { child.cancel() }
+        queue.addOperation(job)
+        for operation in [job, child, chain] { await operation.ended() }
+        expect(job.error?.code, equals: .cycle)
+        await expect(eventually { queue.operationCount == 0 })
+    }
+
     @Test("BEY-7: a job before a barrier that depends on one after it is a cycle")
     func barrierCircle() async {
         let queue = NetworkQueue()

@@ -32,7 +32,9 @@ if arguments.first == "traces" {
     for failure in summary.failures { print("\(failure.seed): \(failure.law ?? ""): \(failure.detail)") }
     let rate = Int(Double(numbers[1]) / Date().timeIntervalSince(begin))
     print("\(numbers[1]) histories, \(summary.failures.count) failed, \(summary.stepCount) pieces of work")
-    print("\(rate) a second; \(summary.covered.count) kinds of jobs with their ends, faults and deeds of users occurred")
+    print(
+        "\(rate) a second; \(summary.covered.count) kinds of jobs with their ends, faults and deeds of users occurred"
+    )
     exit(summary.failures.isEmpty ? 0 : 1)
 } else {
     let outcome = Simulation.live(first, isTraced: true)

@@ -349,7 +349,8 @@ private final class FileExecutor: _Concurrency.SerialExecutor {
 
     func enqueue(_ job: UnownedJob) {
         let executor = asUnownedSerialExecutor()
-        queue.add { job.runSynchronously(on: executor) }
+        let part = { @Sendable in job.runSynchronously(on: executor) }
+        if let loop = WorkQueue.loop { loop.add(job, to: queue, part) } else { queue.add(part) }
     }
 
     // Before macOS 14 there is no default.
