@@ -121,12 +121,17 @@ final class Processes: @unchecked Sendable {
         use(plan.process) { outbox in
             do throws(NetworkError) {
                 let request = MailRequest(mail: number, resource: plan.resource)
+                let waiting = plan.replaces ? Set(try outbox.entries.map(\.id)) : []
                 let id = try outbox.add(request, lane: plan.lane.map { "lane\($0)" }, options: plan.options)
                 // With `keep` it is another one.
                 guard !mails.contains(where: { $0.id == id }) else { return }
                 (mail.id, mail.addedAt) = (id, now)
                 mail.before = others.filter { $0.plan.lane == plan.lane && plan.lane != nil }
-                if plan.replaces { for other in same where !other.hasDied { other.removedAt = now } }
+                // At once, and taken back from those that have become dead letters before.
+                let replaced = same.filter { other in other.id.map(waiting.contains) ?? false }
+                for other in replaced { other.removedAt = now }
+                let dead = replaced.isEmpty ? [] : Set(try outbox.deadLetters.map(\.id))
+                for other in replaced where other.id.map(dead.contains) ?? false { other.removedAt = nil }
                 world.log("process \(plan.process) adds mail \(number)")
             } catch {
                 world.log("process \(plan.process) cannot add mail \(number): \(error.code)")

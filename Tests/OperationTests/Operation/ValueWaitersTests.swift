@@ -51,7 +51,7 @@ struct ValueWaitersTests {
     }
 
     #if compiler(>=6.2)
-    @Test("BEY-3: a task that waits for a job on no queue is reported once, after a second; not a child of a group on one")
+    @Test("BEY-3: a task that waits for a job on no queue is reported once, after a second; not for a part of a job")
     func forgotten() async throws {
         // In a process of its own, whose standard error has nothing else.
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {

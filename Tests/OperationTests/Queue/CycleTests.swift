@@ -94,7 +94,7 @@ struct CycleTests {
         expect(plain.allSatisfy { !$0.isCancelled })
     }
 
-    @Test("BEY-7: a cycle through a child that was cancelled before its group began is found", arguments: [false, true])
+    @Test("BEY-7: a cycle through a child cancelled before its group began is found", arguments: [false, true])
     func cancelledChild(isNested: Bool) async {
         let queue = NetworkQueue()
         let (child, job) = (TestJob(), TestJob())
