@@ -268,7 +268,7 @@ extension World {
             let others = job.dependencies + job.plan.children.map { jobs[$0] }
             return job.isChild || others.contains(where: \.hasFailed) ? nil : "its dependencies have succeeded"
         case .timedOut: return timeProblem(job, error)
-        case .cycle: return waitsForItself(job) ? nil : "it does not wait for itself"
+        case .cycle: return hasReleased || waitsForItself(job) ? nil : "it does not wait for itself"
         case .redirectFailed, .cannotSendAgain: return nil
         case .cannotParseResponse:
             if history.settings.resources.contains(where: \.repeatsType) {
@@ -358,7 +358,9 @@ extension World {
         guard let message = error.message, message.hasPrefix("its deadline of "),
             let seconds = Double(message.dropFirst(16).prefix { $0 != " " })
         else {
-            let stalls = !history.faults.isEmpty || job.plan.timeout != nil || job.plan.joins || job.isGroup
+            let stalls =
+                !history.faults.isEmpty || job.plan.timeout != nil || job.plan.joins || job.isGroup
+                || history.settings.isSlow
             return stalls ? nil : "nothing has stalled"
         }
         if job.isChild { return nil }

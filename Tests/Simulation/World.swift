@@ -46,6 +46,8 @@ final class World: @unchecked Sendable {
     private(set) var limit: Int
     private(set) var limitChangedAt = 0.0
     private(set) var hasLimitedHosts: Bool
+    /// Whether a dependency was taken back, with which a cycle may have gone.
+    private(set) var hasReleased = false
     /// The jobs that had a slot when the limit was lowered, and when the queue was suspended.
     private(set) var grandfathered: Set<Int> = []
     private(set) var startedBeforeSuspension: Set<Int>?
@@ -290,9 +292,12 @@ final class World: @unchecked Sendable {
             // Not of one that may be about to start.
             let (job, other) = (jobs[job], jobs[other])
             guard !job.hasStarted, job !== other, !runningJobs(queue).contains(job.number) else { return }
+            // It waits behind the others again.
+            job.waitsForSlotSince = nil
             addDependency(other, of: job)
         case .release(let job):
             let job = jobs[job]
+            hasReleased = true
             // Foundation's own operations do not become ready then.
             if !job.hasStarted, !job.isForeign, let other = job.dependencies.last { removeDependency(other, of: job) }
         case .network(let seconds):
