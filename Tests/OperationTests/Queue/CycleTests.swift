@@ -98,12 +98,12 @@ struct CycleTests {
     func cancelledChild(isNested: Bool) async {
         let queue = NetworkQueue()
         let (child, job) = (TestJob(), TestJob())
-        let inner = ChainOperation([child])
-        let chain = ChainOperation(isNested ? [inner] : [child])
+        let first = isNested ? ChainOperation([child]) : child
+        let chain = ChainOperation([first])
         chain.addDependency(job)
         job.addDependency(child)
         queue.addOperation(chain)
-        if isNested { inner.cancel() } else { child.cancel() }
+        first.cancel()
         queue.addOperation(job)
         for operation in [job, child, chain] { await operation.ended() }
         expect(job.error?.code, equals: .cycle)
