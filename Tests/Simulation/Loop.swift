@@ -37,7 +37,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
 
     enum Order: String, CaseIterable { case any, oldest, newest }
 
-    private var random: Random
+    private let random: Random
     private let order: Order
     private let isSlow: Bool
     /// How often other work runs in between where code of the user is called.

@@ -288,7 +288,7 @@ extension History {
         let replaces: Bool
         let period: Double?
 
-        init(_ number: Int, _ choices: inout Choices, _ resourceCount: Int) {
+        init(_ number: Int, _ choices: Choices, _ resourceCount: Int) {
             self.number = number
             (process, resource) = (choices.below(2), choices.below(resourceCount))
             // Alone, as its entry has another id in each period.

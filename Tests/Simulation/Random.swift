@@ -1,41 +1,10 @@
-/// Chooses by numbers: 0 is the simplest choice.
-protocol Chooser {
-    /// From 0 up to, and without, `count`.
-    mutating func below(_ count: Int) -> Int
-}
-
-extension Chooser {
-    mutating func within(_ range: ClosedRange<Int>) -> Int { range.lowerBound + below(range.count) }
-
-    mutating func chance(_ share: Double) -> Bool { below(1_000) >= 1_000 - Int(share * 1_000) }
-
-    /// Seconds, in whole milliseconds.
-    mutating func seconds(_ range: ClosedRange<Double>) -> Double {
-        Double(within(Int(range.lowerBound * 1_000)...Int(range.upperBound * 1_000))) / 1_000
-    }
-
-    mutating func pick<Element>(_ choices: [Element]) -> Element { choices[below(choices.count)] }
-
-    /// An element of pairs of a weight and a choice.
-    mutating func pick<Element>(weighted choices: [(Int, Element)]) -> Element {
-        var rest = below(choices.reduce(0) { $0 + $1.0 })
-        for (weight, choice) in choices {
-            rest -= weight
-            if rest < 0 { return choice }
-        }
-        return choices[choices.count - 1].1
-    }
-}
-
-/// Numbers from a seed: the same on every machine (SplitMix64).
-struct Random: Chooser {
+/// Numbers from a seed: the same on every machine (SplitMix64). 0 is the simplest choice.
+class Random {
     private var state: UInt64
 
-    init(_ seed: UInt64) {
-        state = seed
-    }
+    init(_ seed: UInt64) { state = seed }
 
-    mutating func next() -> UInt64 {
+    func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var word = state
         word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
@@ -43,41 +12,62 @@ struct Random: Chooser {
         return word ^ word >> 31
     }
 
-    mutating func below(_ count: Int) -> Int { Int(next() % UInt64(count)) }
+    /// From 0 up to, and without, `count`.
+    func below(_ count: Int) -> Int { Int(next() % UInt64(count)) }
+
+    func within(_ range: ClosedRange<Int>) -> Int { range.lowerBound + below(range.count) }
+
+    func chance(_ share: Double) -> Bool { below(1_000) >= 1_000 - Int(share * 1_000) }
+
+    /// Seconds, in whole milliseconds.
+    func seconds(_ range: ClosedRange<Double>) -> Double {
+        Double(within(Int(range.lowerBound * 1_000)...Int(range.upperBound * 1_000))) / 1_000
+    }
+
+    func pick<Element>(_ choices: [Element]) -> Element { choices[below(choices.count)] }
+
+    /// An element of pairs of a weight and a choice.
+    func pick<Element>(weighted choices: [(Int, Element)]) -> Element {
+        var rest = below(choices.reduce(0) { $0 + $1.0 })
+        return choices.first { weight, _ in
+            rest -= weight
+            return rest < 0
+        }?.1 ?? choices[0].1
+    }
 }
 
 /// The choices that make a history: from a seed, or given, such as those that made another one, with zeros behind them.
-struct Choices: Chooser {
-    private var random: Random?
-    private var given: [Int]
+final class Choices: Random, @unchecked Sendable {
+    // Sendable because one thread uses it.
+
+    /// Those of the history that is being made.
+    @TaskLocal static var current = Choices()
+
+    private let given: [Int]?
     private(set) var taken: [Int] = []
     /// The places of those that make one part each.
     private(set) var parts: [Range<Int>] = []
 
-    init(seed: UInt64) {
-        (random, given) = (Random(seed), [])
-    }
-
-    init(_ given: [Int]) {
+    init(seed: UInt64 = 0, given: [Int]? = nil) {
         self.given = given
+        super.init(seed)
     }
 
-    mutating func below(_ count: Int) -> Int {
-        let next = taken.count < given.count ? given[taken.count] : 0
-        taken.append(random?.below(count) ?? min(next, count - 1))
+    /// Makes something by these choices.
+    func make<Made>(_ make: () -> Made) -> Made { Self.$current.withValue(self, operation: make) }
+
+    static func simplest<Made>(_ make: () -> Made) -> Made { Choices(given: []).make(make) }
+
+    override func below(_ count: Int) -> Int {
+        taken.append(given.map { taken.count < $0.count ? min($0[taken.count], count - 1) : 0 } ?? super.below(count))
         return taken[taken.count - 1]
     }
 
-    /// A part of the history that may be left out: a 0 in its place makes none.
-    mutating func part<Part>(_ make: (inout Choices) -> Part) -> Part? {
+    /// None or one: a part of the history that may be left out. A 0 in its place makes none.
+    func part<Part>(_ make: () -> Part) -> [Part] {
         let start = taken.count
-        guard random == nil else {
-            taken.append(1)
-            defer { parts.append(start..<taken.count) }
-            return make(&self)
-        }
-        guard below(2) == 1 else { return nil }
+        if given == nil { taken.append(1) } else if below(2) == 0 { return [] }
         defer { parts.append(start..<taken.count) }
-        return make(&self)
+        return [make()]
     }
 }

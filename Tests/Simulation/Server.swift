@@ -154,7 +154,7 @@ final class Server {
 
     /// The bytes of a version of a file.
     func bytes(of index: Int, version: Int) -> Data {
-        var random = Random(UInt64(index * 1_000 + version))
+        let random = Random(UInt64(index * 1_000 + version))
         let words = (0..<resources[index].pieceCount * 13).map { _ in random.next().littleEndian }
         return words.withUnsafeBytes { Data($0) }
     }

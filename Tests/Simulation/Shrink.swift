@@ -31,10 +31,8 @@ struct Shrinker {
         // Another order of the work may be needed now.
         for offset in 0..<4 as Range<UInt64> {
             triesLeft -= 1
-            let history = History(best.seed &+ offset &* 1_000_003, Choices(given))
-            guard history.live().law == law else { continue }
-            best = history
-            return
+            let history = History.make(best.seed &+ offset &* 1_000_003, Choices(given: given))
+            if history.live().law == law { return best = history }
         }
     }
 }
@@ -42,21 +40,20 @@ struct Shrinker {
 extension History {
     /// The history in words: what is not as usual.
     var text: String {
-        var none = Choices([])
-        let (settings, resource) = (Settings(&none), Resource(&none))
-        var lines = ["seed \(seed)", "settings" + Self.text(of: self.settings, but: settings)]
-        lines += self.settings.resources.map { "resource" + Self.text(of: $0, but: resource) }
+        var lines = ["seed \(seed)", "settings" + Self.text(of: settings, but: Settings())]
+        lines += settings.resources.map { "resource" + Self.text(of: $0, but: Resource()) }
         for job in jobs where !job.isRemoved {
-            lines.append("job \(job.number): \(job.kind)" + Self.text(of: job, but: Job(usual: 0)))
+            lines.append("job \(job.number): \(job.kind)" + Self.text(of: job, but: Job(0)))
         }
-        lines += mails.map { "mail \($0.number)" + Self.text(of: $0, but: Mail(0, &none, 1)) }
+        lines += mails.map { "mail \($0.number)" + Self.text(of: $0, but: Mail(0, .current, 1)) }
         lines += acts.map { "\($0.moment): \($0.deed)" }
         lines += faults.map { "message \($0.message): \($0.kind)" }
         return lines.joined(separator: "\n")
     }
 
-    private static func text<Value>(of value: Value, but usual: Value) -> String {
-        zip(Mirror(reflecting: value).children, Mirror(reflecting: usual).children).map { field, usual in
+    private static func text<Value>(of value: Value, but usual: @autoclosure () -> Value) -> String {
+        let usual = Choices.simplest(usual)
+        return zip(Mirror(reflecting: value).children, Mirror(reflecting: usual).children).map { field, usual in
             let text = "\(field.value)"
             let isShown = text != "\(usual.value)" && !["number", "kind", "resources"].contains(field.label)
             return isShown ? " \(field.label ?? "")=\(text)" : ""

@@ -25,7 +25,7 @@ public enum Simulation {
     }
 
     public static func live(_ seed: UInt64, isTraced: Bool = false) -> Outcome {
-        History(seed).live(isTraced: isTraced)
+        History.make(seed).live(isTraced: isTraced)
     }
 
     /// Lives many histories, on as many threads as are given.
@@ -64,8 +64,8 @@ public enum Simulation {
 
     /// The smallest history found that breaks the same law, in words, with its trace and its page.
     public static func shrink(_ outcome: Outcome) -> (history: String, outcome: Outcome, timeline: Timeline?) {
-        guard let law = outcome.law else { return (History(outcome.seed).text, outcome, nil) }
-        var shrinker = Shrinker(History(outcome.seed), law: law)
+        guard let law = outcome.law else { return (History.make(outcome.seed).text, outcome, nil) }
+        var shrinker = Shrinker(History.make(outcome.seed), law: law)
         shrinker.shrink()
         var timeline: Timeline?
         let smallest = shrinker.best.live(isTraced: true) { world in
