@@ -40,7 +40,7 @@ extension World {
         if message.headers["Range"] != nil, message.headers["If-Range"] == nil {
             violate(.rangeWithoutCondition, "message \(message.number)")
         }
-        if let mail = message.mail { willSend(message, mail: mail) }
+        if let mail = message.mail { processes?.willSend(message, mail: mail) }
         guard let job = message.job.map({ jobs[$0] }) else { return }
         if job.cancelledAt != nil && !job.plan.joins {
             violate(.sentAfterCancel, "message \(message.number) of job \(job.number)")

@@ -15,8 +15,8 @@ final class Message: @unchecked Sendable {
     let headers: HTTPHeaders
     let body: Data
     let sentAt: Double
-    private(set) var endedAt: Double?
-    private(set) var error: NetworkError.Code?
+    var endedAt: Double?
+    var error: NetworkError.Code?
 
     // What the server saw in it and did. Without a status it has not arrived.
     var user: Int?
@@ -27,27 +27,19 @@ final class Message: @unchecked Sendable {
     var retryAfter: Double?
 
     init(_ number: Int, _ request: TransportRequest, at now: Double) {
-        self.number = number
-        method = request.method.rawValue
-        host = request.url.host == "a.test" ? 0 : 1
-        path = request.url.path
+        (self.number, sentAt) = (number, now)
+        (method, headers) = (request.method.rawValue, request.headers)
+        (host, path) = (request.url.host == "a.test" ? 0 : 1, request.url.path)
         let query = request.url.query ?? ""
         isRedirected = query.hasPrefix("redirected")
-        let headers = request.headers
-        self.headers = headers
         body = if case .data(let data) = request.body { data } else { Data() }
-        sentAt = now
         // Fields of the user do not follow to another origin.
         func field(_ name: String) -> Int? {
-            if let field = headers["X-" + name] { return Int(field) }
+            if let field = request.headers["X-" + name] { return Int(field) }
             let part = query.split(separator: "&").first { $0.hasPrefix(name + "=") }
             return part.flatMap { Int($0.dropFirst(name.count + 1)) }
         }
         (job, mail) = (field("Job"), field("Mail"))
-    }
-
-    func end(_ code: NetworkError.Code?, at now: Double) {
-        (endedAt, error) = (now, code)
     }
 
     /// For the message that an answer redirects to.

@@ -4,9 +4,8 @@ import Foundation
 /// The body of a document, which says what it answers.
 struct Answer: Decodable, Sendable {
     var message: Int
-    var job: Int
-    var path: String
-    var user: Int
+    let job, user: Int
+    let path: String
 }
 
 struct SimulatedRequest: APIRequest {
@@ -28,15 +27,12 @@ private struct RefreshRequest: BaseAPIRequest {
 
 /// Puts tokens into requests. An epoch is the time from a sign-in to the next one, or to a sign-out.
 struct Tokens: Authenticator {
-    struct Credential: Sendable {
-        var access: Int
-        var refresh: Int
-        let epoch: Int
-    }
+    struct Credential: Decodable, Sendable {
+        let access, refresh: Int
+        /// The server does not send it.
+        var epoch = 0
 
-    private struct Fresh: Decodable {
-        let access: Int
-        let refresh: Int
+        private enum CodingKeys: CodingKey { case access, refresh }
     }
 
     unowned let world: World
@@ -53,9 +49,10 @@ struct Tokens: Authenticator {
         world.log("refreshes token \(credential.access)")
         world.loop.interrupt()
         let response = try await service.send(RefreshRequest(credential: credential))
-        let fresh = try response.decode(Fresh.self)
+        var fresh = try response.decode(Credential.self)
+        fresh.epoch = credential.epoch
         world.happens(.refreshing)
         world.loop.interrupt()
-        return Credential(access: fresh.access, refresh: fresh.refresh, epoch: credential.epoch)
+        return fresh
     }
 }

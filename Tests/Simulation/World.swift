@@ -16,9 +16,9 @@ final class World: @unchecked Sendable {
     var covered: Set<String> = []
 
     private(set) var queue: NetworkQueue?
-    private var processes: Processes?
+    private(set) var processes: Processes?
     private(set) var loads: Loads?
-    private let cookies: CookieJar
+    private let cookies = CookieJar()
     private(set) var session: AuthenticationSession<Tokens>?
     private let reachability = NetworkReachability(.reachable)
     private var subscription: EventSubscription?
@@ -36,8 +36,7 @@ final class World: @unchecked Sendable {
 
     // Users. An epoch is the time from a sign-in to the next one, or to a sign-out.
     private(set) var validEpochs: Set<Int> = []
-    private var epochCount = 0
-    private var epochChanges = 0
+    private var (epochCount, epochChanges) = (0, 0)
     /// The steps at which a user was signed in or out.
     private(set) var signedIn: [(step: Int, user: Int?)] = []
     private(set) var (hasSignedOut, hasRevoked) = (false, false)
@@ -58,7 +57,6 @@ final class World: @unchecked Sendable {
 
     init(_ history: History, isTraced: Bool, folder: String) {
         (self.history, self.isTraced, self.folder) = (history, isTraced, folder)
-        cookies = CookieJar()
         loop = Loop(seed: history.seed &* 31 &+ 7, history.settings)
         server = Server(history.settings)
         random = Random(history.seed &* 17 &+ 3)
@@ -130,14 +128,14 @@ final class World: @unchecked Sendable {
             happens(.saving)
             loop.interrupt()
         }
+        let credential = settings.startsSignedIn ? newCredential(0) : nil
         let session = AuthenticationSession(
             Tokens(world: self),
-            credential: settings.startsSignedIn ? newCredential(0) : nil,
+            credential: credential,
             clock: loop,
             save: settings.savesTokens ? save : nil
         )
-        if settings.startsSignedIn { noteUser(0) }
-        validEpochs = settings.startsSignedIn ? [0] : []
+        if let credential { (signedIn, validEpochs) = ([(loop.stepCount, 0)], [credential.epoch]) }
         self.session = session
         let cache = NetworkCache(diskBytes: 0, clock: loop)
         let services = ["a", "b"].map { name in
@@ -150,21 +148,17 @@ final class World: @unchecked Sendable {
                 (host.cache, host.cookies) = (cache, settings.hasCookies ? cookies : nil)
                 if name == "a" { host.authentication = session }
                 if settings.hasReachability { host.reachability = reachability }
-                switch settings.circuit {
-                case .none: break
-                case .fails: host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(2), openTime: 2)
-                case .waits:
-                    host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(2), openTime: 2, waits: true)
-                }
+                guard settings.circuit != .none else { return }
+                let waits = settings.circuit == .waits
+                host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(2), openTime: 2, waits: waits)
             }
             return EasyNetworkService(host)
         }
         makeJobs(services)
         loads = Loads(self, queue, services[0])
         if !history.mails.isEmpty {
-            let processes = Processes(self)
-            for place in 0..<2 { processes.start(place) }
-            self.processes = processes
+            processes = Processes(self)
+            for place in 0..<2 { processes?.start(place) }
             loop.mayInterruptFiles = { [unowned self] in self.processes?.mayInterrupt ?? true }
         }
         for act in history.acts { if case .at(let time) = act.moment { after(time) { self.happens(act.moment) } } }
@@ -173,11 +167,18 @@ final class World: @unchecked Sendable {
     /// Has the events of the queue in the trace.
     func listen(to queue: NetworkQueue) {
         subscription = queue.subscribe { [unowned self] event in
-            guard isTraced else { return }
-            if case .progress = event.kind { return }
-            if let name = event.operation?.name { log("\(name): \(Self.text(of: event))") }
+            guard isTraced, let name = event.operation?.name else { return }
+            switch event.kind {
+            case .progress: break
+            case .finished(let error): log("\(name): finished \(error.map { "\($0.code)" } ?? "well")")
+            case .retryScheduled(let delay, _): log("\(name): waits \(delay) for a retry")
+            default: log("\(name): \(Self.name(of: event.kind))")
+            }
         }
     }
+
+    /// The name of a case.
+    private static func name(of value: Any) -> String { "\(value)".prefix { $0 != "(" }.description }
 
     /// All that went wrong is over: each job that was added must come to its end.
     private func heal() {
@@ -188,7 +189,7 @@ final class World: @unchecked Sendable {
         loop.diskIsFullUntil = 0
         server.recover()
         reachability.status = .reachable
-        resumeQueue(queue)
+        (startedBeforeSuspension, queue.isSuspended) = (nil, false)
         if limit == 0 { setLimit(1, queue) }
         for tag in 0..<3 { queue.setMaxConcurrentOperationCount(-1, forTag: "t\(tag)") }
         jobs.forEach(resume)
@@ -198,27 +199,17 @@ final class World: @unchecked Sendable {
     private func tearDown() {
         processes?.tearDown()
         (subscription, processes, loads, session) = (nil, nil, nil, nil)
-        let operations = jobs.map { job in { [weak operation = job.operation] in operation != nil } }
-        for job in jobs {
-            (job.operation, job.members, job.groups) = (nil, [], [])
-            (job.dependencies, job.dependents) = ([], [])
+        var mayLeak = jobs.map { job in
+            ("job \(job.number)", { [weak operation = job.operation] in operation != nil })
         }
-        let isQueueThere = { [weak queue] in queue != nil }
+        mayLeak.append(("the queue", { [weak queue] in queue != nil }))
+        for job in jobs {
+            (job.operation, job.members, job.groups, job.dependencies, job.dependents) = (nil, [], [], [], [])
+        }
         queue = nil
         guard violation == nil else { return }
         loop.run(until: loop.now + 100)
-        if let job = jobs.first(where: { operations[$0.number]() }) {
-            violate(.leaked, "job \(job.number) is still there")
-        }
-        if isQueueThere() { violate(.leaked, "the queue is still there") }
-    }
-
-    private static func text(of event: NetworkEvent) -> String {
-        switch event.kind {
-        case .finished(let error): "finished \(error.map { "\($0.code)" } ?? "well")"
-        case .retryScheduled(let delay, _): "waits \(delay) for a retry"
-        default: "\(event.kind)".prefix { $0 != "(" }.description
-        }
+        for (name, isThere) in mayLeak where isThere() { violate(.leaked, "\(name) is still there") }
     }
 
     /// Performs the acts that wait for this moment.
@@ -229,7 +220,7 @@ final class World: @unchecked Sendable {
     func perform(_ deed: History.Act.Deed) {
         guard let queue, let session else { return }
         log("user: \(deed)")
-        covered.insert("\(deed)".prefix { $0 != "(" }.description)
+        covered.insert(Self.name(of: deed))
         switch deed {
         case .cancel(let job): if jobs[job].isAdded { cancel([jobs[job]]) { jobs[job].operation?.cancel() } }
         case .cancelAll:
@@ -245,21 +236,12 @@ final class World: @unchecked Sendable {
         case .resume(let job): resume(jobs[job])
         case .signOut:
             hasSignedOut = true
-            changeUser(to: nil) {
-                session.signOut()
-                cookies.removeAll()
-            }
-        case .signIn(let user):
-            let credential = newCredential(user)
-            validEpochs.insert(credential.epoch)
-            changeUser(to: user) {
-                session.signIn(credential)
-                cookies.removeAll()
-            }
+            setUser(nil, session)
+        case .signIn(let user): setUser(user, session)
         case .suspend:
             queue.isSuspended = true
             startedBeforeSuspension = runningJobs(queue)
-        case .goOn: resumeQueue(queue)
+        case .goOn: (startedBeforeSuspension, queue.isSuspended) = (nil, false)
         case .limit(let limit): setLimit(limit, queue)
         case .hostLimit(let limit):
             hasLimitedHosts = true
@@ -271,8 +253,7 @@ final class World: @unchecked Sendable {
             (job.priority, job.priorityChangedAt, job.waitsForSlotSince) = (priority, loop.now, nil)
         case .deadline(let job, let seconds): jobs[job].network?.deadline = seconds
         case .change(let resource): server.change(resource)
-        case .outage(let host, let seconds):
-            server.breakDown(host, until: loop.now + seconds, answers: flip())
+        case .outage(let host, let seconds): server.breakDown(host, until: loop.now + seconds, answers: flip())
         case .revoke:
             hasRevoked = true
             server.revokeAll()
@@ -323,18 +304,10 @@ final class World: @unchecked Sendable {
         grandfathered = runningJobs(queue)
     }
 
-    private func resumeQueue(_ queue: NetworkQueue) {
-        startedBeforeSuspension = nil
-        queue.isSuspended = false
-    }
-
     /// The numbers of the jobs that have a slot.
     func runningJobs(_ queue: NetworkQueue) -> Set<Int> {
-        var numbers: Set<Int> = []
-        for drawn in queue.drawnJobs.jobs where drawn.isRunning {
-            if let job = jobsByOperation[ObjectIdentifier(drawn.operation)] { numbers.insert(job.number) }
-        }
-        return numbers
+        let running = queue.drawnJobs.jobs.filter(\.isRunning)
+        return Set(running.compactMap { jobsByOperation[ObjectIdentifier($0.operation)]?.number })
     }
 
     static func priority(_ number: Int) -> Operation.QueuePriority {
@@ -347,26 +320,26 @@ final class World: @unchecked Sendable {
         return Tokens.Credential(access: access, refresh: refresh, epoch: epochCount - 1)
     }
 
-    /// - Parameter change: may be interrupted by another change, which is the later one then.
-    private func changeUser(to user: Int?, _ change: () -> Void) {
+    private func setUser(_ user: Int?, _ session: AuthenticationSession<Tokens>) {
+        let credential = user.map(newCredential)
         epochChanges += 1
-        let (number, epoch) = (epochChanges, user == nil ? nil : epochCount - 1)
-        noteUser(user)
-        change()
-        if number == epochChanges { validEpochs = epoch.map { [$0] } ?? [] }
+        let number = epochChanges
+        signedIn.append((loop.stepCount, user))
+        if let credential {
+            validEpochs.insert(credential.epoch)
+            session.signIn(credential)
+        } else {
+            session.signOut()
+        }
+        cookies.removeAll()
+        // Another change may have interrupted this one, and is the later one then.
+        if number == epochChanges { validEpochs = credential.map { [$0.epoch] } ?? [] }
         log("user: \(user.map { "is signed in as \($0)" } ?? "is signed out")")
     }
 
-    private func noteUser(_ user: Int?) {
-        signedIn.append((loop.stepCount, user))
-    }
-
-    func willSend(_ message: Message, mail: Int) { processes?.willSend(message, mail: mail) }
-
     func newMessage(_ request: TransportRequest) -> Message {
-        let message = Message(messages.count, request, at: loop.now)
-        messages.append(message)
-        return message
+        messages.append(Message(messages.count, request, at: loop.now))
+        return messages[messages.count - 1]
     }
 
     func receives(_ message: Message) {
@@ -376,14 +349,14 @@ final class World: @unchecked Sendable {
 
     /// - Parameter status: of the answer that came.
     func ended(_ message: Message, _ code: NetworkError.Code?, status: Int?) {
-        message.end(code, at: loop.now)
+        (message.endedAt, message.error) = (loop.now, code)
         if code != nil && code != .cancelled || status.map({ $0 >= 500 || $0 == 429 }) ?? false {
             lastFailure[message.host] = loop.now
         }
         log("message \(message.number) ends\(code.map { ": \($0)" } ?? "")")
         if let mail = message.mail { processes?.ended(message, mail: mail, status) }
         if let job = message.job, let fault = fault(of: message) {
-            covered.insert("\(jobs[job].plan.kind) \(fault)".prefix { $0 != "(" }.description)
+            covered.insert("\(jobs[job].plan.kind) \(Self.name(of: fault))")
         }
     }
 }
