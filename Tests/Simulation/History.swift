@@ -31,8 +31,6 @@ struct History: Sendable {
         let mailLimit = draw.pick([.max, .max, 2, 3])
         var resources = (0..<draw.within(2...4)).map { _ in Resource() }
 
-        init() {}
-
         enum Circuit: String { case none, fails, waits }
     }
 
@@ -55,25 +53,24 @@ struct History: Sendable {
         }()
         /// A field that the server sends twice.
         let repeatsType = draw.chance(0.1)
-
-        init() {}
     }
 
     struct Job: Sendable {
         enum Kind: String { case get, post, download, upload, older, plain, foreign, batch, chain, stream, events }
         enum Caching: String { case none, http, cacheElseNetwork, cacheThenNetwork }
 
-        let number: Int
+        // What is constant here is drawn by the history.
+        var number = 0
         /// Whether it was left out. The others keep their numbers.
-        let isRemoved: Bool
-        let kind: Kind
-        let resource, host: Int
+        var isRemoved = false
+        var kind = Kind.get
+        var resource = 0, host = 0
         /// When it is added.
-        let at: Double
-        let priority: Int
-        let tags, after: [Int]
+        var at = 0.0
+        var priority = 0
+        var tags: [Int] = [], after: [Int] = []
         let allowsFailure = draw.chance(0.3)
-        let children: [Int]
+        var children: [Int] = []
         let endsAtFirstFailure = draw.chance(0.6)
         let deadline: Double? = draw.pick(weighted: [(30, nil), (3, 0.5), (3, 3), (3, 30), (1, 0), (1, -1)])
         /// For all messages of its request together.
@@ -90,26 +87,7 @@ struct History: Sendable {
         let hasAccessory = draw.chance(0.15)
         let condition: Int? = draw.pick(weighted: [(27, nil), (1, 0), (1, 1), (1, 2)])
         /// Of a plain job: the seconds that it takes.
-        private(set) var duration = draw.pick([0, 0.2, 2])
-
-        /// The rest is drawn.
-        init(
-            _ number: Int,
-            isRemoved: Bool = false,
-            _ kind: Kind = .get,
-            _ resource: Int = 0,
-            _ host: Int = 0,
-            at: Double = 0,
-            priority: Int = 0,
-            tags: [Int] = [],
-            links: (after: [Int], children: [Int]) = ([], []),
-            duration: Double? = nil
-        ) {
-            (self.number, self.isRemoved, self.kind, self.resource) = (number, isRemoved, kind, resource)
-            (self.host, self.at, self.priority, self.tags) = (host, at, priority, tags)
-            (after, children) = links
-            if let duration { self.duration = duration }
-        }
+        var duration = 0.0
     }
 
     struct Act: Sendable {
@@ -191,13 +169,13 @@ struct History: Sendable {
         for _ in 0..<draw.below(harm + 1) { faults += draw.part { Fault(below: 2 * jobs.count + 2) } }
     }
 
-    /// - Parameter make: gets the number of the job.
-    private mutating func addJob(_ make: (Int) -> Job) {
-        let number = jobs.count
-        jobs.append(draw.part { make(number) }.first ?? Choices.simplest { Job(number, isRemoved: true) })
+    private mutating func addJob(_ make: () -> Job) {
+        var job = draw.part(make).first ?? Choices.simplest { Job(isRemoved: true) }
+        job.number = jobs.count
+        jobs.append(job)
     }
 
-    private func drawJob(_ number: Int) -> Job {
+    private func drawJob() -> Job {
         let kind: Job.Kind = draw.pick(weighted: [
             (8, .get), (5, .post), (5, .download), (2, .upload), (3, .older), (2, .plain), (1, .foreign), (1, .batch),
             (1, .chain), (1, .stream), (1, .events),
@@ -209,7 +187,7 @@ struct History: Sendable {
         let taken = Set(jobs.flatMap(\.children))
         var (after, children): ([Int], [Int]) = ([], [])
         for other in jobs where !other.isRemoved {
-            if draw.chance((other.children.isEmpty ? 1.2 : 0.6) / Double(number + 2)) {
+            if draw.chance((other.children.isEmpty ? 1.2 : 0.6) / Double(jobs.count + 2)) {
                 after.append(other.number)
             } else if kind == .batch || kind == .chain, draw.chance(0.4), other.kind != .foreign,
                 !taken.contains(other.number)
@@ -217,16 +195,18 @@ struct History: Sendable {
                 children.append(other.number)
             }
         }
-        return Job(number, kind, resource, host, at: at, priority: priority, tags: tags, links: (after, children))
+        var job = Job(kind: kind, at: at, priority: priority, tags: tags, after: after, children: children)
+        (job.resource, job.host, job.duration) = (resource, host, draw.pick([0, 0.2, 2]))
+        return job
     }
 
     /// A row of urgent jobs, longer than a download may wait.
     private mutating func addTrain() {
         let (gap, pace) = (draw.seconds(0...2), draw.seconds(1...3))
         for index in 0..<draw.within(6...24) {
-            addJob { number in
+            addJob {
                 let (at, tags) = (1 + Double(index) * (gap + pace), draw.chance(0.3) ? [draw.below(3)] : [])
-                return Choices.simplest { Job(number, .plain, at: at, priority: 1, tags: tags, duration: pace) }
+                return Choices.simplest { Job(kind: .plain, at: at, priority: 1, tags: tags, duration: pace) }
             }
         }
     }
@@ -237,14 +217,12 @@ struct History: Sendable {
         settings.tagLimits[0] = 1
         (settings.resources[0].pieceCount, settings.resources[0].pace) = (40, 0.25)
         for _ in 0..<settings.limit {
-            jobs.append(Choices.simplest { Job(jobs.count, .download, priority: -1) })
+            jobs.append(Choices.simplest { Job(number: jobs.count, kind: .download, priority: -1) })
         }
         for _ in 0..<draw.within(10...24) {
-            addJob { number in
-                Choices.simplest { Job(number, .plain, at: 2, priority: 1, tags: [0], duration: 4) }
-            }
+            addJob { Choices.simplest { Job(kind: .plain, at: 2, priority: 1, tags: [0], duration: 4) } }
         }
-        jobs.append(Choices.simplest { Job(jobs.count, .plain, at: 2.5, priority: 1) })
+        jobs.append(Choices.simplest { Job(number: jobs.count, kind: .plain, at: 2.5, priority: 1) })
     }
 
     /// A server that is down, calls that wait for it, and users who give up during the trial.
@@ -252,9 +230,9 @@ struct History: Sendable {
         settings.circuit = draw.pick([.waits, .fails])
         acts.append(Act(moment: .at(0), deed: .outage(0, draw.seconds(1...4))))
         for _ in 0..<draw.within(3...6) {
-            addJob { number in
+            addJob {
                 let (at, resource) = (draw.seconds(0...6), draw.below(2))
-                return Choices.simplest { Job(number, .get, resource, at: at) }
+                return Choices.simplest { Job(resource: resource, at: at) }
             }
         }
         for _ in 0..<4 { faults += draw.part { Fault(message: draw.within(2...12), kind: .abandon) } }

@@ -24,7 +24,8 @@ final class Job: @unchecked Sendable {
     /// Whether a cancel may have ended it, and when one has returned.
     var (mayBeCancelled, cancelledAt): (Bool, Double?) = (false, nil)
     /// The ones in force.
-    var (priority, deadline): (Int, Double?)
+    var priority: Int
+    var deadline: Double?
     var priorityChangedAt = -Double.infinity
     /// Since when it waits for nothing but one of all slots, and since when it waited for its first.
     var (waitsForSlotSince, readyAt): (Double?, Double?)
@@ -34,9 +35,7 @@ final class Job: @unchecked Sendable {
     /// Since when its slot is another one's, and how many slots had been given then.
     var absence: (since: Double, mostGrants: Int)?
 
-    init(_ plan: History.Job) {
-        (self.plan, priority, deadline) = (plan, plan.priority, nil)
-    }
+    init(_ plan: History.Job) { (self.plan, priority) = (plan, plan.priority) }
 
     var number: Int { plan.number }
     var network: NetworkOperation? { operation as? NetworkOperation }
@@ -54,58 +53,29 @@ private final class PlainOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because nothing changes.
     private let work: @Sendable (PlainOperation) -> Void
 
-    init(_ work: @escaping @Sendable (PlainOperation) -> Void) {
-        self.work = work
-    }
+    init(_ work: @escaping @Sendable (PlainOperation) -> Void) { self.work = work }
 
     override func execute() { work(self) }
 }
 
-/// Makes a call in `start()`, the older way, or reads a body as it comes.
+/// Works in `execute()`, or, the older way, in `start()`.
 private final class CallOperation: ServiceOperation, @unchecked Sendable {
     // Sendable because nothing changes.
-    private let request: SimulatedRequest
-    private let heard: (@Sendable (Result<Answer?, NetworkError>) -> Void)?
+    private let isOlder: Bool
+    private let work: @Sendable (CallOperation) -> Void
 
-    /// - Parameter heard: nil to read a body as it comes.
-    init(
-        _ request: SimulatedRequest,
-        _ service: EasyNetworkService,
-        heard: (@Sendable (Result<Answer?, NetworkError>) -> Void)? = nil
-    ) {
-        (self.request, self.heard) = (request, heard)
+    init(_ service: EasyNetworkService, isOlder: Bool = false, _ work: @escaping @Sendable (CallOperation) -> Void) {
+        (self.isOlder, self.work) = (isOlder, work)
         super.init(service: service)
     }
 
     override func start() {
         super.start()
-        guard let heard else { return }
-        let success: @Sendable (Any?, NetworkResponse) -> Void = { _, response in
-            heard(
-                Result { try response.decode(Answer.self) }.mapError { _ in NetworkError(code: .cannotParseResponse) }
-            )
-            self.finish()
-        }
-        service.request(request, successWithResponse: success) { error in
-            heard(.failure(error))
-            self.finish(error)
-        }
+        if isOlder { work(self) }
     }
 
     override func execute() {
-        guard heard == nil else { return }
-        WorkQueue.task { [self] in
-            do {
-                if request.api.hasPrefix("e") {
-                    for try await _ in service.events(request) { break }
-                } else {
-                    for try await _ in try await service.stream(request) {}
-                }
-                finish()
-            } catch {
-                finish(error as? NetworkError ?? NetworkError(code: .cancelled))
-            }
-        }
+        if !isOlder { work(self) }
     }
 }
 
@@ -122,8 +92,7 @@ extension World {
             for other in job.plan.after { addDependency(jobs[other], of: job) }
             if let operation = operation as? NetworkOperation { finishMaking(operation, job) }
         }
-        let children = Set(jobs.flatMap(\.plan.children))
-        for job in jobs where !job.plan.isRemoved && !children.contains(job.number) {
+        for job in jobs where !job.plan.isRemoved && job.groups.isEmpty {
             after(job.plan.at) { self.add(job) }
         }
     }
@@ -132,30 +101,22 @@ extension World {
         guard let dependency = other.operation, let operation = job.operation else { return }
         job.dependencies.append(other)
         other.dependents.append(job)
-        if let operation = operation as? NetworkOperation {
-            operation.addDependency(dependency, policy: job.plan.allowsFailure ? .allowFailure : .requireSuccess)
-        } else {
-            operation.addDependency(dependency)
-        }
-    }
-
-    func removeDependency(_ other: Job, of job: Job) {
-        guard let dependency = other.operation else { return }
-        job.operation?.removeDependency(dependency)
-        job.dependencies.removeAll { $0 === other }
+        guard let network = job.network else { return operation.addDependency(dependency) }
+        network.addDependency(dependency, policy: job.plan.allowsFailure ? .allowFailure : .requireSuccess)
     }
 
     private func add(_ job: Job) {
         guard let queue, let operation = job.operation else { return }
         log("user: adds job \(job.number), \(job.plan.kind)")
-        for added in [job] + job.members {
+        let all = [job] + job.members
+        for added in all {
             (added.isAdded, added.isChild) = (true, added !== job)
             (added.addedAt, added.addedStep) = (loop.now, loop.stepCount)
         }
-        openJobs += [job] + job.members
+        openJobs += all
         job.deadline = job.network?.deadline
         queue.addOperation(operation)
-        for added in [job] + job.members where added.plan.isAwaited {
+        for added in all where added.plan.isAwaited {
             WorkQueue.task { [weak operation = added.network] in
                 try? await operation?.finished()
                 added.awaitedCount += 1
@@ -193,7 +154,17 @@ extension World {
     private func makeOperation(_ job: Job, _ service: EasyNetworkService) -> Operation {
         let plan = job.plan
         switch plan.kind {
-        case .get, .post, .upload: return makeRequest(job, service)
+        case .get, .post, .upload:
+            let request = plan.kind == .get ? request(plan, "r", .get) : request(plan, "w", .post)
+            let operation =
+                plan.kind == .upload
+                ? UploadOperation(request, service: service) : RequestOperation(request, service: service)
+            operation.successWithResponse = { [unowned self] answer, response in
+                job.source = response.source
+                told(job, .success(answer))
+            }
+            operation.failure = { [unowned self] in told(job, .failure($0)) }
+            return operation
         case .download:
             let file = URL(fileURLWithPath: file(of: job))
             let download = DownloadOperation(request(plan, "f", plan.hasKey ? .post : .get), to: file, service: service)
@@ -202,9 +173,33 @@ extension World {
             return download
         case .older:
             let request = request(plan, "r", plan.hasKey ? .post : .get)
-            return CallOperation(request, service) { [unowned self] in told(job, $0) }
-        case .stream: return CallOperation(request(plan, "r", .get), service)
-        case .events: return CallOperation(request(plan, "e", .get), service)
+            return CallOperation(service, isOlder: true) { [unowned self] operation in
+                let success: @Sendable (Any?, NetworkResponse) -> Void = { [unowned self] _, response in
+                    let result = Result { try response.decode(Answer.self) as Answer? }
+                    told(job, result.mapError { _ in NetworkError(code: .cannotParseResponse) })
+                    operation.finish()
+                }
+                operation.service.request(request, successWithResponse: success) { [unowned self] error in
+                    told(job, .failure(error))
+                    operation.finish(error)
+                }
+            }
+        case .stream, .events:
+            let request = request(plan, plan.kind == .stream ? "r" : "e", .get)
+            return CallOperation(service) { operation in
+                WorkQueue.task {
+                    do {
+                        if plan.kind == .events {
+                            for try await _ in operation.service.events(request) { break }
+                        } else {
+                            for try await _ in try await operation.service.stream(request) {}
+                        }
+                        operation.finish()
+                    } catch {
+                        operation.finish(error as? NetworkError ?? NetworkError(code: .cancelled))
+                    }
+                }
+            }
         case .plain:
             return PlainOperation { [unowned self] operation in
                 executes(job)
@@ -228,19 +223,6 @@ extension World {
     }
 
     func file(of job: Job) -> String { folder + "/\(job.number)" }
-
-    private func makeRequest(_ job: Job, _ service: EasyNetworkService) -> Operation {
-        let request = job.plan.kind == .get ? request(job.plan, "r", .get) : request(job.plan, "w", .post)
-        let isUpload = job.plan.kind == .upload
-        let operation =
-            isUpload ? UploadOperation(request, service: service) : RequestOperation(request, service: service)
-        operation.successWithResponse = { [unowned self] answer, response in
-            job.source = response.source
-            told(job, .success(answer))
-        }
-        operation.failure = { [unowned self] in told(job, .failure($0)) }
-        return operation
-    }
 
     private func request(_ job: History.Job, _ kind: String, _ method: Method) -> SimulatedRequest {
         var options = RequestOptions(retry: RetryPolicy(maximumRetryCount: job.retries))
@@ -268,7 +250,7 @@ extension World {
             violate(.groupEndedEarly, "group \(job.number) before job \(child.number)")
         }
         log("job \(job.number) ends: \(Self.text(of: result))")
-        covered.insert("\(job.plan.kind) \(result.code.map { "\($0)" } ?? "well")")
+        outcome.covered.insert("\(job.plan.kind) \(result.code.map { "\($0)" } ?? "well")")
         loop.interrupt()
         happens(.callback(job.number))
         loop.interrupt()

@@ -36,7 +36,7 @@ final class Loads: @unchecked Sendable {
             ignoresCache: load.ignoresCache
         ) { [unowned self] result in
             world.log("load \(number) ends: \(World.text(of: result.map { $0 }))")
-            world.covered.insert("load \(result.code.map { "\($0)" } ?? "well")")
+            world.outcome.covered.insert("load \(result.code.map { "\($0)" } ?? "well")")
             endCounts[number] += 1
             world.loop.interrupt()
             if cancelled.contains(number), result.code != .cancelled {

@@ -245,7 +245,7 @@ final class Processes: @unchecked Sendable {
 
     private func check(_ answer: Answer, _ response: NetworkResponse, _ resource: Int) {
         world.log("a process reads \(resource): answer of message \(answer.message) by \(response.source)")
-        world.covered.insert("read by \(response.source)")
+        world.outcome.covered.insert("read by \(response.source)")
         world.check(answer, of: resource, since: 0, "a process")
         guard response.source == .cache, world.loop.dateOffset == 0 else { return }
         // A 304 makes it fresh again.

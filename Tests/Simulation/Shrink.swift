@@ -43,7 +43,7 @@ extension History {
         var lines = ["seed \(seed)", "settings" + Self.text(of: settings, but: Settings())]
         lines += settings.resources.map { "resource" + Self.text(of: $0, but: Resource()) }
         for job in jobs where !job.isRemoved {
-            lines.append("job \(job.number): \(job.kind)" + Self.text(of: job, but: Job(0)))
+            lines.append("job \(job.number): \(job.kind)" + Self.text(of: job, but: Job()))
         }
         lines += mails.map { "mail \($0.number)" + Self.text(of: $0, but: Mail(0, .current, 1)) }
         lines += acts.map { "\($0.moment): \($0.deed)" }

@@ -7,12 +7,12 @@ import Foundation
 public struct Outcome: Sendable {
     public let seed: UInt64
     /// The law that was broken, and how; nil when all were kept.
-    public let law: String?
-    public let detail: String
-    public let trace: [String]
+    public internal(set) var law: String?
+    public internal(set) var detail = ""
+    public internal(set) var trace: [String] = []
     /// The kinds of jobs with their ends and faults, and what users did.
-    public let covered: Set<String>
-    public let stepCount: Int
+    public internal(set) var covered: Set<String> = []
+    public internal(set) var stepCount = 0
 }
 
 /// Histories by their seeds.
@@ -39,14 +39,9 @@ public enum Simulation {
         failureLimit: Int = .max,
         begins: @escaping @Sendable (_ thread: Int, _ seed: UInt64) -> Void = { _, _ in }
     ) -> Summary {
-        let (next, summary) = (Locked(seeds.lowerBound), Locked(Summary()))
+        let (rest, summary) = (Locked(seeds), Locked(Summary()))
         DispatchQueue.concurrentPerform(iterations: threads) { thread in
-            while summary.withLock({ $0.failures.count < failureLimit }) {
-                let seed = next.withLock { next in
-                    next += 1
-                    return next - 1
-                }
-                guard seed < seeds.upperBound else { return }
+            while summary.withLock({ $0.failures.count < failureLimit }), let seed = rest.withLock({ $0.popFirst() }) {
                 begins(thread, seed)
                 let outcome = live(seed)
                 summary.withLock { summary in
@@ -56,10 +51,9 @@ public enum Simulation {
                 }
             }
         }
-        return summary.withLock { summary in
-            summary.failures.sort { $0.seed < $1.seed }
-            return summary
-        }
+        var result = summary.withLock { $0 }
+        result.failures.sort { $0.seed < $1.seed }
+        return result
     }
 
     /// The smallest history found that breaks the same law, in words, with its trace and its page.
@@ -83,7 +77,9 @@ extension History {
     ///
     /// - Parameter begins: called when the world has been made.
     func live(isTraced: Bool = false, begins: (World) -> Void = { _ in }) -> Outcome {
-        let folder = Self.newFolder()
+        let memory = "/dev/shm"
+        // A name that no other history has: what one leaves behind is not the next one's.
+        let folder = (access(memory, W_OK) == 0 ? memory : NSTemporaryDirectory()) + "/EasyNetwork-simulation-\(UUID())"
         let hasFiles = !mails.isEmpty || jobs.contains { $0.kind == .download }
         if hasFiles { try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
         let world = World(self, isTraced: isTraced, folder: folder)
@@ -92,27 +88,8 @@ extension History {
             begins(world)
             world.live()
         }
+        world.outcome.stepCount = world.loop.stepCount
         if hasFiles { try? FileManager.default.removeItem(atPath: folder) }
-        return Outcome(
-            seed: seed,
-            law: world.violation?.law,
-            detail: world.violation?.detail ?? "",
-            trace: world.lines,
-            covered: world.covered,
-            stepCount: world.loop.stepCount
-        )
-    }
-
-    private static let lastFolder = Locked(0)
-
-    /// A name that no other history has: what one leaves behind is not the next one's.
-    private static func newFolder() -> String {
-        let memory = "/dev/shm"
-        let base = access(memory, W_OK) == 0 ? memory : NSTemporaryDirectory()
-        let number = lastFolder.withLock { last in
-            last += 1
-            return last
-        }
-        return base + "/EasyNetwork-simulation-\(getpid())-\(number)"
+        return world.outcome
     }
 }

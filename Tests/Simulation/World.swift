@@ -11,9 +11,7 @@ final class World: @unchecked Sendable {
     let server: Server
     private var random: Random
     private let isTraced: Bool
-    private(set) var lines: [String] = []
-    private(set) var violation: (law: String, detail: String)?
-    var covered: Set<String> = []
+    var outcome: Outcome
 
     private(set) var queue: NetworkQueue?
     private(set) var processes: Processes?
@@ -57,6 +55,7 @@ final class World: @unchecked Sendable {
 
     init(_ history: History, isTraced: Bool, folder: String) {
         (self.history, self.isTraced, self.folder) = (history, isTraced, folder)
+        outcome = Outcome(seed: history.seed)
         loop = Loop(seed: history.seed &* 31 &+ 7, history.settings)
         server = Server(history.settings)
         random = Random(history.seed &* 17 &+ 3)
@@ -70,12 +69,12 @@ final class World: @unchecked Sendable {
         guard isTraced else { return }
         let milliseconds = Int(((loop.now - 1_000) * 1_000).rounded())
         let rest = "00\(milliseconds % 1_000)".suffix(3)
-        lines.append("\(milliseconds / 1_000).\(rest) \(text())")
+        outcome.trace.append("\(milliseconds / 1_000).\(rest) \(text())")
     }
 
     func violate(_ law: Law, _ detail: String) {
-        guard violation == nil else { return }
-        violation = (law.rawValue, detail)
+        guard outcome.law == nil else { return }
+        (outcome.law, outcome.detail) = (law.rawValue, detail)
         log("AGAINST THE LAW: \(law.rawValue): \(detail)")
         loop.mustStop = true
     }
@@ -98,11 +97,11 @@ final class World: @unchecked Sendable {
         loop.run(until: loop.now + 40)
         heal()
         for _ in 0..<300 where !loop.mustStop && !isOver { loop.run(until: loop.now + 10) }
-        if let processes, violation == nil {
+        if let processes, outcome.law == nil {
             if history.mails.contains(where: { $0.period != nil }) { loop.run(until: loop.now + 200) }
             processes.checkEnd()
         }
-        if violation == nil { checkEnd() }
+        if outcome.law == nil { checkEnd() }
         tearDown()
     }
 
@@ -207,7 +206,7 @@ final class World: @unchecked Sendable {
             (job.operation, job.members, job.groups, job.dependencies, job.dependents) = (nil, [], [], [], [])
         }
         queue = nil
-        guard violation == nil else { return }
+        guard outcome.law == nil else { return }
         loop.run(until: loop.now + 100)
         for (name, isThere) in mayLeak where isThere() { violate(.leaked, "\(name) is still there") }
     }
@@ -220,7 +219,7 @@ final class World: @unchecked Sendable {
     func perform(_ deed: History.Act.Deed) {
         guard let queue, let session else { return }
         log("user: \(deed)")
-        covered.insert(Self.name(of: deed))
+        outcome.covered.insert(Self.name(of: deed))
         switch deed {
         case .cancel(let job): if jobs[job].isAdded { cancel([jobs[job]]) { jobs[job].operation?.cancel() } }
         case .cancelAll:
@@ -280,7 +279,9 @@ final class World: @unchecked Sendable {
             let job = jobs[job]
             hasReleased = true
             // Foundation's own operations do not become ready then.
-            if !job.hasStarted, !job.isForeign, let other = job.dependencies.last { removeDependency(other, of: job) }
+            guard !job.hasStarted, !job.isForeign, let other = job.dependencies.last?.operation else { return }
+            job.operation?.removeDependency(other)
+            job.dependencies.removeAll { $0.operation === other }
         case .network(let seconds):
             reachability.status = .unreachable
             after(seconds) { [unowned self] in reachability.status = .reachable }
@@ -356,7 +357,7 @@ final class World: @unchecked Sendable {
         log("message \(message.number) ends\(code.map { ": \($0)" } ?? "")")
         if let mail = message.mail { processes?.ended(message, mail: mail, status) }
         if let job = message.job, let fault = fault(of: message) {
-            covered.insert("\(jobs[job].plan.kind) \(Self.name(of: fault))")
+            outcome.covered.insert("\(jobs[job].plan.kind) \(Self.name(of: fault))")
         }
     }
 }

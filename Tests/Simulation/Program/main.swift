@@ -1,17 +1,20 @@
 import Foundation
 import SimulatedWorld
 
-// usage: Simulation SEED [PAGE]                  prints the trace of a history, and the smallest one that fails like it,
-//                                                with its timeline as a page in a file
-//        Simulation FIRST COUNT [THREADS]        lives many, prints the failures, and stops at the tenth
-//        Simulation traces FIRST COUNT           prints the digest of each trace
 /// The seeds under way, one for each thread; never freed, as the handler of a signal reads them.
 nonisolated(unsafe) private let seeds = UnsafeMutablePointer<UInt64>.allocate(capacity: 64)
 
 let arguments = CommandLine.arguments.dropFirst()
 let numbers = arguments.compactMap { UInt64($0) }
 guard let first = numbers.first else {
-    print("usage: Simulation SEED [PAGE] | FIRST COUNT [THREADS] | traces FIRST COUNT")
+    print(
+        """
+        usage: Simulation SEED [PAGE]            prints the trace of a history, and the smallest one that fails like it,
+                                                 with its timeline as a page in a file
+               Simulation FIRST COUNT [THREADS]  lives many, prints the failures, and stops at the tenth
+               Simulation traces FIRST COUNT     prints the digest of each trace
+        """
+    )
     exit(2)
 }
 
@@ -23,7 +26,15 @@ if arguments.first == "traces" {
         print(seed, String(digest, radix: 16))
     }
 } else if numbers.count > 1 {
-    nameSeeds()
+    // Names the seeds under way when the process stops or hangs.
+    seeds.initialize(repeating: 0, count: 64)
+    for number in [SIGILL, SIGTRAP, SIGSEGV, SIGABRT, SIGALRM] {
+        signal(number) { number in
+            for thread in 0..<64 where seeds[thread] != 0 { print("signal \(number) during seed \(seeds[thread])") }
+            fflush(nil)
+            _exit(1)
+        }
+    }
     let (begin, threads) = (Date(), numbers.count > 2 ? Int(numbers[2]) : 1)
     let summary = Simulation.live(first..<first + numbers[1], threads: threads, failureLimit: 10) { thread, seed in
         seeds[thread % 64] = seed
@@ -49,16 +60,4 @@ if arguments.first == "traces" {
         print("\nIts timeline: \(path)")
     }
     exit(1)
-}
-
-/// Names the seeds under way when the process stops or hangs.
-func nameSeeds() {
-    seeds.initialize(repeating: 0, count: 64)
-    for number in [SIGILL, SIGTRAP, SIGSEGV, SIGABRT, SIGALRM] {
-        signal(number) { number in
-            for thread in 0..<64 where seeds[thread] != 0 { print("signal \(number) during seed \(seeds[thread])") }
-            fflush(nil)
-            _exit(1)
-        }
-    }
 }
