@@ -146,11 +146,6 @@ struct History: Sendable {
         let kind: Kind
     }
 
-    /// The children of a group, and theirs.
-    func members(of group: Int) -> [Int] {
-        jobs[group].children.flatMap { [$0] + members(of: $0) }
-    }
-
     static func make(_ seed: UInt64, _ choices: Choices? = nil) -> Self {
         (choices ?? Choices(seed: seed)).make { Self(seed) }
     }
@@ -184,14 +179,12 @@ struct History: Sendable {
         let at = draw.pick(weighted: [(2, 0), (3, draw.seconds(0...8))])
         let priority = draw.pick(weighted: [(6, 0), (2, 1), (1, 2), (2, -1), (1, -2)])
         let tags = draw.pick(weighted: [(7, []), (1, [0]), (1, [1]), (1, [2])])
-        let taken = Set(jobs.flatMap(\.children))
+        let (isGroup, taken) = (kind == .batch || kind == .chain, Set(jobs.flatMap(\.children)))
         var (after, children): ([Int], [Int]) = ([], [])
         for other in jobs where !other.isRemoved {
             if draw.chance((other.children.isEmpty ? 1.2 : 0.6) / Double(jobs.count + 2)) {
                 after.append(other.number)
-            } else if kind == .batch || kind == .chain, draw.chance(0.4), other.kind != .foreign,
-                !taken.contains(other.number)
-            {
+            } else if isGroup, draw.chance(0.4), other.kind != .foreign, !taken.contains(other.number) {
                 children.append(other.number)
             }
         }

@@ -87,14 +87,12 @@ extension World {
             operation.queuePriority = Self.priority(job.priority)
             job.operation = operation
             jobsByOperation[ObjectIdentifier(operation)] = job
-            job.members = history.members(of: job.number).map { jobs[$0] }
+            job.members = job.plan.children.flatMap { [jobs[$0]] + jobs[$0].members }
             for member in job.members { member.groups.append(job) }
             for other in job.plan.after { addDependency(jobs[other], of: job) }
             if let operation = operation as? NetworkOperation { finishMaking(operation, job) }
         }
-        for job in jobs where !job.plan.isRemoved && job.groups.isEmpty {
-            after(job.plan.at) { self.add(job) }
-        }
+        for job in jobs where !job.plan.isRemoved && job.groups.isEmpty { after(job.plan.at) { self.add(job) } }
     }
 
     func addDependency(_ other: Job, of job: Job) {

@@ -1,14 +1,18 @@
-/// Makes a history that breaks a law smaller, as long as it breaks the same law.
-struct Shrinker {
-    private let law: String
-    private var triesLeft = 4_000
-    private(set) var best: History
-
-    init(_ history: History, law: String) {
-        (best, self.law) = (history, law)
-    }
-
-    mutating func shrink() {
+extension History {
+    /// The smallest one found that breaks the same law.
+    func shrunk(_ law: String) -> History {
+        var (best, triesLeft) = (self, 4_000)
+        func test(_ change: (inout [Int]) -> Void) {
+            var given = best.choices.taken
+            change(&given)
+            guard triesLeft > 0, given != best.choices.taken else { return }
+            // Another order of the work may be needed now.
+            for offset in 0..<4 as Range<UInt64> {
+                triesLeft -= 1
+                let history = History.make(best.seed &+ offset &* 1_000_003, Choices(given: given))
+                if history.live().law == law { return best = history }
+            }
+        }
         var before: [Int]
         repeat {
             before = best.choices.taken
@@ -22,22 +26,9 @@ struct Shrinker {
                 test { if $0.indices.contains(index) { $0[index] = 0 } }
             }
         } while best.choices.taken != before && triesLeft > 0
+        return best
     }
 
-    private mutating func test(_ change: (inout [Int]) -> Void) {
-        var given = best.choices.taken
-        change(&given)
-        guard triesLeft > 0, given != best.choices.taken else { return }
-        // Another order of the work may be needed now.
-        for offset in 0..<4 as Range<UInt64> {
-            triesLeft -= 1
-            let history = History.make(best.seed &+ offset &* 1_000_003, Choices(given: given))
-            if history.live().law == law { return best = history }
-        }
-    }
-}
-
-extension History {
     /// The history in words: what is not as usual.
     var text: String {
         var lines = ["seed \(seed)", "settings" + Self.text(of: settings, but: Settings())]

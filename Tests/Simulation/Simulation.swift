@@ -18,28 +18,22 @@ public struct Outcome: Sendable {
 /// Histories by their seeds.
 public enum Simulation {
     /// What many histories have shown.
-    public struct Summary: Sendable {
-        public internal(set) var failures: [Outcome] = []
-        public internal(set) var stepCount = 0
-        public internal(set) var covered: Set<String> = []
-    }
+    public typealias Summary = (failures: [Outcome], stepCount: Int, covered: Set<String>)
 
     public static func live(_ seed: UInt64, isTraced: Bool = false) -> Outcome {
         History.make(seed).live(isTraced: isTraced)
     }
 
-    /// Lives many histories, on as many threads as are given.
+    /// Lives many histories, until so many have failed.
     ///
-    /// - Parameters:
-    ///   - failureLimit: the number of failures at which it stops.
-    ///   - begins: called before each history, on its thread.
+    /// - Parameter begins: called before each history, on its thread.
     public static func live(
         _ seeds: Range<UInt64>,
         threads: Int = 1,
         failureLimit: Int = .max,
         begins: @escaping @Sendable (_ thread: Int, _ seed: UInt64) -> Void = { _, _ in }
     ) -> Summary {
-        let (rest, summary) = (Locked(seeds), Locked(Summary()))
+        let (rest, summary) = (Locked(seeds), Locked<Summary>(([], 0, [])))
         DispatchQueue.concurrentPerform(iterations: threads) { thread in
             while summary.withLock({ $0.failures.count < failureLimit }), let seed = rest.withLock({ $0.popFirst() }) {
                 begins(thread, seed)
@@ -58,17 +52,17 @@ public enum Simulation {
 
     /// The smallest history found that breaks the same law, in words, with its trace and its page.
     public static func shrink(_ outcome: Outcome) -> (history: String, outcome: Outcome, timeline: Timeline?) {
-        guard let law = outcome.law else { return (History.make(outcome.seed).text, outcome, nil) }
-        var shrinker = Shrinker(History.make(outcome.seed), law: law)
-        shrinker.shrink()
+        let history = History.make(outcome.seed)
+        guard let law = outcome.law else { return (history.text, outcome, nil) }
+        let best = history.shrunk(law)
         var timeline: Timeline?
-        let smallest = shrinker.best.live(isTraced: true) { world in
+        let smallest = best.live(isTraced: true) { world in
             guard let queue = world.queue else { return }
             world.listen(to: queue)
             timeline = Timeline(clock: world.loop)
             timeline?.record(queue)
         }
-        return (shrinker.best.text, smallest, timeline)
+        return (best.text, smallest, timeline)
     }
 }
 

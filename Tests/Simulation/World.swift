@@ -122,26 +122,22 @@ final class World: @unchecked Sendable {
         }
         self.queue = queue
         if settings.listens { listen(to: queue) }
-        let save: @Sendable (Tokens.Credential?) -> Void = { [unowned self] credential in
-            log("saves \(credential.map { "token \($0.access)" } ?? "none")")
-            happens(.saving)
-            loop.interrupt()
+        var save: (@Sendable (Tokens.Credential?) -> Void)?
+        if settings.savesTokens {
+            save = { [unowned self] credential in
+                log("saves \(credential.map { "token \($0.access)" } ?? "none")")
+                happens(.saving)
+                loop.interrupt()
+            }
         }
         let credential = settings.startsSignedIn ? newCredential(0) : nil
-        let session = AuthenticationSession(
-            Tokens(world: self),
-            credential: credential,
-            clock: loop,
-            save: settings.savesTokens ? save : nil
-        )
+        let session = AuthenticationSession(Tokens(world: self), credential: credential, clock: loop, save: save)
         if let credential { (signedIn, validEpochs) = ([(loop.stepCount, 0)], [credential.epoch]) }
         self.session = session
         let cache = NetworkCache(diskBytes: 0, clock: loop)
         let services = ["a", "b"].map { name in
-            let host = HostConfiguration(
-                baseURL: URL(string: "https://\(name).test"),
-                transport: Network(world: self)
-            ) { host in
+            let url = URL(string: "https://\(name).test")
+            let host = HostConfiguration(baseURL: url, transport: Network(world: self)) { host in
                 (host.clock, host.retryBudget) = (loop, 1_000)
                 host.random = { [unowned self] in Double(random.below(1_001)) / 1_000 }
                 (host.cache, host.cookies) = (cache, settings.hasCookies ? cookies : nil)
