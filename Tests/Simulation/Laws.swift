@@ -268,7 +268,7 @@ extension World {
             let others = job.dependencies + job.plan.children.map { jobs[$0] }
             return job.isChild || others.contains(where: \.hasFailed) ? nil : "its dependencies have succeeded"
         case .timedOut: return timeProblem(job, error)
-        case .cycle: return hasReleased || waitsForItself(job) ? nil : "it does not wait for itself"
+        case .cycle: return hasDone("release") || waitsForItself(job) ? nil : "it does not wait for itself"
         case .redirectFailed, .cannotSendAgain: return nil
         case .cannotParseResponse:
             if history.settings.resources.contains(where: \.repeatsType) {
@@ -285,7 +285,7 @@ extension World {
             return (200..<300).contains(status) ? "its last status was good" : nil
         case .unauthorized:
             let settings = history.settings
-            return hasSignedOut || hasRevoked || !settings.startsSignedIn || settings.tokenLife < 100
+            return hasDone("signOut") || hasDone("revoke") || !settings.startsSignedIn || settings.tokenLife < 100
                 || !history.faults.isEmpty || job.messages.contains { $0.status == 401 } ? nil : "it was authorized"
         case .circuitOpen: return circuitProblem(job)
         case .refused: return job.plan.condition == 2 ? nil : "its condition holds"

@@ -34,17 +34,13 @@ final class World: @unchecked Sendable {
 
     // Users. An epoch is the time from a sign-in to the next one, or to a sign-out.
     private(set) var validEpochs: Set<Int> = []
-    private var (epochCount, epochChanges) = (0, 0)
     /// The steps at which a user was signed in or out.
     private(set) var signedIn: [(step: Int, user: Int?)] = []
-    private(set) var (hasSignedOut, hasRevoked) = (false, false)
 
     // Limits.
     private(set) var limit: Int
     private(set) var limitChangedAt = 0.0
     private(set) var hasLimitedHosts: Bool
-    /// Whether a dependency was taken back, with which a cycle may have gone.
-    private(set) var hasReleased = false
     /// The jobs that had a slot when the limit was lowered, and when the queue was suspended.
     private(set) var grandfathered: Set<Int> = []
     private(set) var startedBeforeSuspension: Set<Int>?
@@ -207,6 +203,9 @@ final class World: @unchecked Sendable {
         for (name, isThere) in mayLeak where isThere() { violate(.leaked, "\(name) is still there") }
     }
 
+    /// Whether users have.
+    func hasDone(_ deed: String) -> Bool { outcome.covered.contains(deed) }
+
     /// Performs the acts that wait for this moment.
     func happens(_ moment: History.Act.Moment) {
         for deed in deeds.removeValue(forKey: moment) ?? [] { perform(deed) }
@@ -229,9 +228,7 @@ final class World: @unchecked Sendable {
             (jobs[job].operation as? DownloadOperation)?.pause()
             jobs[job].pausedAt = loop.now
         case .resume(let job): resume(jobs[job])
-        case .signOut:
-            hasSignedOut = true
-            setUser(nil, session)
+        case .signOut: setUser(nil, session)
         case .signIn(let user): setUser(user, session)
         case .suspend:
             queue.isSuspended = true
@@ -249,9 +246,7 @@ final class World: @unchecked Sendable {
         case .deadline(let job, let seconds): jobs[job].network?.deadline = seconds
         case .change(let resource): server.change(resource)
         case .outage(let host, let seconds): server.breakDown(host, until: loop.now + seconds, answers: flip())
-        case .revoke:
-            hasRevoked = true
-            server.revokeAll()
+        case .revoke: server.revokeAll()
         case .clock(let seconds): loop.dateOffset += seconds
         case .mail(let mail): processes?.add(mail)
         case .removeMail(let mail, let place): processes?.remove(mail, place)
@@ -273,7 +268,6 @@ final class World: @unchecked Sendable {
             addDependency(other, of: job)
         case .release(let job):
             let job = jobs[job]
-            hasReleased = true
             // Foundation's own operations do not become ready then.
             guard !job.hasStarted, !job.isForeign, let other = job.dependencies.last?.operation else { return }
             job.operation?.removeDependency(other)
@@ -313,15 +307,13 @@ final class World: @unchecked Sendable {
 
     private func newCredential(_ user: Int) -> Tokens.Credential {
         let (access, refresh) = server.makeToken(for: user, at: loop.now)
-        epochCount += 1
-        return Tokens.Credential(access: access, refresh: refresh, epoch: epochCount - 1)
+        return Tokens.Credential(access: access, refresh: refresh, epoch: signedIn.count)
     }
 
     private func setUser(_ user: Int?, _ session: AuthenticationSession<Tokens>) {
         let credential = user.map(newCredential)
-        epochChanges += 1
-        let number = epochChanges
         signedIn.append((loop.stepCount, user))
+        let number = signedIn.count
         if let credential {
             validEpochs.insert(credential.epoch)
             session.signIn(credential)
@@ -330,7 +322,7 @@ final class World: @unchecked Sendable {
         }
         cookies.removeAll()
         // Another change may have interrupted this one, and is the later one then.
-        if number == epochChanges { validEpochs = credential.map { [$0.epoch] } ?? [] }
+        if number == signedIn.count { validEpochs = credential.map { [$0.epoch] } ?? [] }
         log("user: \(user.map { "is signed in as \($0)" } ?? "is signed out")")
     }
 
