@@ -153,7 +153,7 @@ struct History: Sendable {
     private init(_ seed: UInt64) {
         self.seed = seed
         let count = draw.pick(weighted: [(6, 1...4), (8, 3...8), (3, 6...14), (1, 18...30)])
-        for _ in 0..<draw.within(count) { addJob(drawJob) }
+        addJobs(draw.within(count)) { history, _ in history.drawJob() }
         if draw.chance(0.08) { addTrain() }
         if draw.chance(0.03) { addCrowd() }
         if draw.chance(0.08) { addMails() }
@@ -164,10 +164,12 @@ struct History: Sendable {
         for _ in 0..<draw.below(harm + 1) { faults += draw.part { Fault(below: 2 * jobs.count + 2) } }
     }
 
-    private mutating func addJob(_ make: () -> Job) {
-        var job = draw.part(make).first ?? Choices.simplest { Job(isRemoved: true) }
-        job.number = jobs.count
-        jobs.append(job)
+    private mutating func addJobs(_ count: Int, _ make: (History, Int) -> Job) {
+        for index in 0..<count {
+            var job = draw.part { make(self, index) }.first ?? Choices.simplest { Job(isRemoved: true) }
+            job.number = jobs.count
+            jobs.append(job)
+        }
     }
 
     private func drawJob() -> Job {
@@ -196,11 +198,9 @@ struct History: Sendable {
     /// A row of urgent jobs, longer than a download may wait.
     private mutating func addTrain() {
         let (gap, pace) = (draw.seconds(0...2), draw.seconds(1...3))
-        for index in 0..<draw.within(6...24) {
-            addJob {
-                let (at, tags) = (1 + Double(index) * (gap + pace), draw.chance(0.3) ? [draw.below(3)] : [])
-                return Choices.simplest { Job(kind: .plain, at: at, priority: 1, tags: tags, duration: pace) }
-            }
+        addJobs(draw.within(6...24)) { _, index in
+            let (at, tags) = (1 + Double(index) * (gap + pace), draw.chance(0.3) ? [draw.below(3)] : [])
+            return Choices.simplest { Job(kind: .plain, at: at, priority: 1, tags: tags, duration: pace) }
         }
     }
 
@@ -212,8 +212,8 @@ struct History: Sendable {
         for _ in 0..<settings.limit {
             jobs.append(Choices.simplest { Job(number: jobs.count, kind: .download, priority: -1) })
         }
-        for _ in 0..<draw.within(10...24) {
-            addJob { Choices.simplest { Job(kind: .plain, at: 2, priority: 1, tags: [0], duration: 4) } }
+        addJobs(draw.within(10...24)) { _, _ in
+            Choices.simplest { Job(kind: .plain, at: 2, priority: 1, tags: [0], duration: 4) }
         }
         jobs.append(Choices.simplest { Job(number: jobs.count, kind: .plain, at: 2.5, priority: 1) })
     }
@@ -222,11 +222,9 @@ struct History: Sendable {
     private mutating func addOutage() {
         settings.circuit = draw.pick([.waits, .fails])
         acts.append(Act(moment: .at(0), deed: .outage(0, draw.seconds(1...4))))
-        for _ in 0..<draw.within(3...6) {
-            addJob {
-                let (at, resource) = (draw.seconds(0...6), draw.below(2))
-                return Choices.simplest { Job(resource: resource, at: at) }
-            }
+        addJobs(draw.within(3...6)) { _, _ in
+            let (at, resource) = (draw.seconds(0...6), draw.below(2))
+            return Choices.simplest { Job(resource: resource, at: at) }
         }
         for _ in 0..<4 { faults += draw.part { Fault(message: draw.within(2...12), kind: .abandon) } }
     }

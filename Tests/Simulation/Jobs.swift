@@ -2,8 +2,6 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-private typealias Method = NetworkService.Method
-
 /// A job, and what is known of it from outside.
 final class Job: @unchecked Sendable {
     // Sendable because one thread uses it.
@@ -151,9 +149,9 @@ extension World {
 
     private func makeOperation(_ job: Job, _ service: EasyNetworkService) -> Operation {
         let plan = job.plan
+        let request = request(plan)
         switch plan.kind {
         case .get, .post, .upload:
-            let request = plan.kind == .get ? request(plan, "r", .get) : request(plan, "w", .post)
             let operation =
                 plan.kind == .upload
                 ? UploadOperation(request, service: service) : RequestOperation(request, service: service)
@@ -165,12 +163,11 @@ extension World {
             return operation
         case .download:
             let file = URL(fileURLWithPath: file(of: job))
-            let download = DownloadOperation(request(plan, "f", plan.hasKey ? .post : .get), to: file, service: service)
+            let download = DownloadOperation(request, to: file, service: service)
             download.success = { [unowned self] _ in told(job, .success(nil)) }
             download.failure = { [unowned self] in told(job, .failure($0)) }
             return download
         case .older:
-            let request = request(plan, "r", plan.hasKey ? .post : .get)
             return CallOperation(service, isOlder: true) { [unowned self] operation in
                 let success: @Sendable (Any?, NetworkResponse) -> Void = { [unowned self] _, response in
                     let result = Result { try response.decode(Answer.self) as Answer? }
@@ -183,7 +180,6 @@ extension World {
                 }
             }
         case .stream, .events:
-            let request = request(plan, plan.kind == .stream ? "r" : "e", .get)
             return CallOperation(service) { operation in
                 WorkQueue.task {
                     do {
@@ -222,12 +218,15 @@ extension World {
 
     func file(of job: Job) -> String { folder + "/\(job.number)" }
 
-    private func request(_ job: History.Job, _ kind: String, _ method: Method) -> SimulatedRequest {
+    private func request(_ job: History.Job) -> SimulatedRequest {
+        let place = [.post: "w", .upload: "w", .download: "f", .events: "e"][job.kind] ?? "r"
+        let sendsKey = job.hasKey && job.kind != .older && job.kind != .download
+        let method: NetworkService.Method = place == "w" || job.hasKey && !sendsKey ? .post : .get
         var options = RequestOptions(retry: RetryPolicy(maximumRetryCount: job.retries))
         // A sequence of events has this time for each connection.
         if job.kind != .events { options.overallTimeout = job.timeout }
-        if job.hasKey, job.kind != .older, job.kind != .download { options.idempotencyKey = "key \(job.number)" }
-        if method == .get, kind == "r" {
+        if sendsKey { options.idempotencyKey = "key \(job.number)" }
+        if method == .get, place == "r" {
             switch job.caching {
             case .none: break
             case .http: options.cache = .http
@@ -236,8 +235,8 @@ extension World {
             case .cacheThenNetwork: options.cache = CachePolicy(.cacheThenNetwork, extraKey: "\(job.host)")
             }
         }
-        if job.joins { (options.repeatPolicy, options.repeatKey) = (.join, "\(kind) \(job.host) \(job.resource)") }
-        return SimulatedRequest(api: "\(kind)/\(job.resource)", method: method, job: job.number, options: options)
+        if job.joins { (options.repeatPolicy, options.repeatKey) = (.join, "\(place) \(job.host) \(job.resource)") }
+        return SimulatedRequest(api: "\(place)/\(job.resource)", method: method, job: job.number, options: options)
     }
 
     /// A callback of a job.

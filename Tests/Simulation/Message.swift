@@ -5,12 +5,10 @@ import Foundation
 final class Message: @unchecked Sendable {
     // Sendable because one thread uses it.
     let number: Int
-    let job: Int?
-    /// The number of the entry of an outbox.
-    let mail: Int?
-    let method: String
+    /// The numbers of its job, and of the entry of an outbox.
+    let job, mail: Int?
+    let method, path: String
     let host: Int
-    let path: String
     let isRedirected: Bool
     let headers: HTTPHeaders
     let body: Data
@@ -19,17 +17,16 @@ final class Message: @unchecked Sendable {
     var error: NetworkError.Code?
 
     // What the server saw in it and did. Without a status it has not arrived.
-    var user: Int?
-    var status: Int?
+    var user, status: Int?
     /// Whether something was changed or made.
     var hasActed = false
     /// The seconds to wait that the answer asked for.
     var retryAfter: Double?
 
     init(_ number: Int, _ request: TransportRequest, at now: Double) {
-        (self.number, sentAt) = (number, now)
-        (method, headers) = (request.method.rawValue, request.headers)
-        (host, path) = (request.url.host == "a.test" ? 0 : 1, request.url.path)
+        (self.number, sentAt, headers) = (number, now, request.headers)
+        (method, path) = (request.method.rawValue, request.url.path)
+        host = request.url.host == "a.test" ? 0 : 1
         let query = request.url.query ?? ""
         isRedirected = query.hasPrefix("redirected")
         body = if case .data(let data) = request.body { data } else { Data() }

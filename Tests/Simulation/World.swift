@@ -9,7 +9,7 @@ final class World: @unchecked Sendable {
     let folder: String
     let loop: Loop
     let server: Server
-    private var random: Random
+    private let random: Random
     private let isTraced: Bool
     var outcome: Outcome
 

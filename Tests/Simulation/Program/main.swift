@@ -7,17 +7,12 @@ nonisolated(unsafe) private let seeds = UnsafeMutablePointer<UInt64>.allocate(ca
 let arguments = CommandLine.arguments.dropFirst()
 let numbers = arguments.compactMap { UInt64($0) }
 guard let first = numbers.first else {
-    print(
-        """
-        usage: Simulation SEED [PAGE]            prints the trace of a history, and the smallest one that fails like it,
-                                                 with its timeline as a page in a file
-               Simulation FIRST COUNT [THREADS]  lives many, prints the failures, and stops at the tenth
-               Simulation traces FIRST COUNT     prints the digest of each trace
-        """
-    )
+    print("usage: Simulation SEED [PAGE] | FIRST COUNT [THREADS] | traces FIRST COUNT")
     exit(2)
 }
 
+// The digest of each trace; many histories, up to the tenth that fails; or the trace of one, and the smallest one that
+// fails like it, with its timeline as a page.
 if arguments.first == "traces" {
     for seed in first..<first + (numbers.count > 1 ? numbers[1] : 1) {
         let trace = Simulation.live(seed, isTraced: true).trace.joined(separator: "\n")
