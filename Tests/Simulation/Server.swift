@@ -3,17 +3,11 @@ import Foundation
 
 /// The servers `a.test` and `b.test` as a model: what lies there, who may read it, and the record of all that came.
 final class Server {
-    struct Token {
-        let user: Int
-        let expiresAt: Double
-        var isRevoked = false
-    }
-
     struct Reply {
         var status: Int
         var headers = HTTPHeaders()
         var body = Data()
-        var delay = 0.0
+        var delay = 0.01
         var pieceCount = 1
         var pace = 0.0
         /// How many of ten parts of the body come before the connection is lost; nil for the whole body.
@@ -22,12 +16,9 @@ final class Server {
         var stalls = false
     }
 
-    private let resources: [History.Resource]
-    private let tokenLife: Double
-    private let rotatesTokens: Bool
-    private let hasCookies: Bool
+    private let settings: History.Settings
     private(set) var versions: [Int]
-    private var tokens: [Int: Token] = [:]
+    private var tokens: [Int: (user: Int, expiresAt: Double)] = [:]
     private var refreshTokens: [Int: Int] = [:]
     private var lastToken = 0
     private var replies: [String: Reply] = [:]
@@ -35,8 +26,7 @@ final class Server {
     private var outages: [Int: (end: Double, answers: Bool)] = [:]
 
     init(_ settings: History.Settings) {
-        resources = settings.resources
-        (tokenLife, rotatesTokens, hasCookies) = (settings.tokenLife, settings.rotatesTokens, settings.hasCookies)
+        self.settings = settings
         versions = Array(repeating: 1, count: settings.resources.count)
     }
 
@@ -44,37 +34,31 @@ final class Server {
         if versions.indices.contains(resource) { versions[resource] += 1 }
     }
 
-    func breakDown(_ host: Int, until end: Double, answers: Bool) {
-        outages[host] = (end, answers)
-    }
+    func breakDown(_ host: Int, until end: Double, answers: Bool) { outages[host] = (end, answers) }
 
     func isDown(_ host: Int, at now: Double) -> Bool {
         outages[host].map { $0.end > now && !$0.answers } ?? false
     }
 
-    func recover() {
-        outages = [:]
-    }
+    func recover() { outages = [:] }
 
     /// Refuses all tokens of today.
-    func revokeAll() {
-        for token in tokens.keys { tokens[token]?.isRevoked = true }
-    }
+    func revokeAll() { tokens = [:] }
 
     /// Signs a user in.
     func makeToken(for user: Int, at now: Double) -> (access: Int, refresh: Int) {
         lastToken += 2
-        tokens[lastToken] = Token(user: user, expiresAt: now + tokenLife)
+        tokens[lastToken] = (user, now + settings.tokenLife)
         refreshTokens[lastToken + 1] = user
         return (lastToken, lastToken + 1)
     }
 
     func answer(_ message: Message, at now: Double) -> Reply {
-        if let token = message.token.flatMap({ tokens[$0] }), !token.isRevoked, token.expiresAt > now {
-            message.user = token.user
-        }
+        if let token = message.token.flatMap({ tokens[$0] }), token.expiresAt > now { message.user = token.user }
         var reply = reply(to: message, at: now)
-        if hasCookies, let epoch = message.epoch { reply.headers.add("epoch=\(epoch); Path=/", for: "Set-Cookie") }
+        if settings.hasCookies, let epoch = message.epoch {
+            reply.headers.add("epoch=\(epoch); Path=/", for: "Set-Cookie")
+        }
         message.status = reply.status
         return reply
     }
@@ -90,21 +74,21 @@ final class Server {
 
     private func reply(to message: Message, at now: Double) -> Reply {
         if let outage = outages[message.host], outage.end > now {
-            return Reply(status: 503, headers: ["Retry-After": "\(Int(outage.end - now) + 1)"], delay: 0.01)
+            return Reply(status: 503, headers: ["Retry-After": "\(Int(outage.end - now) + 1)"])
         }
         if message.path == "/token" { return refresh(message, at: now) }
-        let parts = message.path.split(separator: "/")
+        let (parts, resources) = (message.path.split(separator: "/"), settings.resources)
         guard parts.count == 2, let index = Int(parts[1]), resources.indices.contains(index) else {
-            return Reply(status: 404, delay: 0.01)
+            return Reply(status: 404)
         }
         let resource = resources[index]
         if resource.isPrivate, message.host == 0, message.mail == nil, message.user == nil {
-            return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"], body: Data("{}".utf8), delay: 0.01)
+            return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"], body: Data("{}".utf8))
         }
         if let (status, host) = resource.redirect, !message.isRedirected {
             let next = "\(parts[0])/\((index + 1) % resources.count)?\(message.redirectedQuery)"
             let target = "https://\(host == 0 ? "a" : "b").test/\(next)"
-            return Reply(status: status, headers: ["Location": target], body: Data("moved".utf8), delay: 0.01)
+            return Reply(status: status, headers: ["Location": target], body: Data("moved".utf8))
         }
         if message.method == "POST" {
             if let key = message.key, let known = replies[key] { return known }
@@ -119,81 +103,63 @@ final class Server {
 
     private func document(_ index: Int, _ resource: History.Resource, _ message: Message) -> Reply {
         let user = resource.isPrivate && message.host == 0 ? message.user ?? -1 : -1
-        let tag = "\"\(index).\(versions[index]).\(user)\""
-        var headers: HTTPHeaders = [
-            "Content-Type": "application/json", "ETag": resource.hasStrongTag ? tag : "W/" + tag,
-        ]
-        if resource.repeatsType { headers.add("application/json", for: "Content-Type") }
+        let tag = (resource.hasStrongTag ? "" : "W/") + "\"\(index).\(versions[index]).\(user)\""
+        var reply = Reply(status: 304, headers: ["ETag": tag], delay: resource.delay)
+        for _ in 0..<(resource.repeatsType ? 2 : 1) { reply.headers.add("application/json", for: "Content-Type") }
         if let age = resource.maximumAge {
-            headers["Cache-Control"] = (resource.isPrivate ? "private, " : "") + "max-age=\(age)"
+            reply.headers["Cache-Control"] = (resource.isPrivate ? "private, " : "") + "max-age=\(age)"
         }
-        if resource.isPrivate { headers["Vary"] = "Authorization" }
-        if message.method == "GET", message.headers["If-None-Match"] == headers["ETag"] {
-            return Reply(status: 304, headers: headers, delay: resource.delay)
-        }
-        let body = """
-            {"message":\(message.number),"job":\(message.job ?? -1),"path":"\(message.path)",\
-            "user":\(user)}
-            """
-        return Reply(
-            status: message.method == "POST" ? 201 : 200,
-            headers: headers,
-            body: Data(body.utf8),
-            delay: resource.delay,
-            pieceCount: resource.pieceCount,
-            pace: resource.pace
-        )
+        if resource.isPrivate { reply.headers["Vary"] = "Authorization" }
+        if message.method == "GET", message.headers["If-None-Match"] == tag { return reply }
+        let place = "\"job\":\(message.job ?? -1),\"path\":\"\(message.path)\""
+        reply.body = Data("{\"message\":\(message.number),\(place),\"user\":\(user)}".utf8)
+        reply.status = message.method == "POST" ? 201 : 200
+        (reply.pieceCount, reply.pace) = (resource.pieceCount, resource.pace)
+        return reply
     }
 
     private func events(_ resource: History.Resource, _ message: Message) -> Reply {
-        var headers: HTTPHeaders = ["Content-Type": "text/event-stream"]
-        if resource.repeatsType { headers.add("text/event-stream", for: "Content-Type") }
-        let body = Data("data: \(message.number)\n\n".utf8)
-        return Reply(status: 200, headers: headers, body: body, delay: resource.delay)
+        var reply = Reply(status: 200, body: Data("data: \(message.number)\n\n".utf8), delay: resource.delay)
+        for _ in 0..<(resource.repeatsType ? 2 : 1) { reply.headers.add("text/event-stream", for: "Content-Type") }
+        return reply
     }
 
     /// The bytes of a version of a file.
     func bytes(of index: Int, version: Int) -> Data {
         let random = Random(UInt64(index * 1_000 + version))
-        let words = (0..<resources[index].pieceCount * 13).map { _ in random.next().littleEndian }
+        let words = (0..<settings.resources[index].pieceCount * 13).map { _ in random.next().littleEndian }
         return words.withUnsafeBytes { Data($0) }
     }
 
     private func file(_ index: Int, _ resource: History.Resource, _ message: Message) -> Reply {
         let whole = bytes(of: index, version: versions[index])
         let tag = (resource.hasStrongTag ? "" : "W/") + "\"f\(index).\(versions[index])\""
-        var headers: HTTPHeaders = ["Content-Type": "application/octet-stream", "ETag": tag]
-        if resource.servesRanges { headers["Accept-Ranges"] = "bytes" }
-        var (status, body) = (200, whole)
+        var reply = Reply(status: 200, headers: ["ETag": tag], body: whole, delay: resource.delay, pace: resource.pace)
+        reply.headers["Content-Type"] = "application/octet-stream"
+        if resource.servesRanges { reply.headers["Accept-Ranges"] = "bytes" }
         if message.method == "GET", resource.servesRanges, let range = message.headers["Range"],
             message.headers["If-Range"] ?? tag == tag,
             let start = range.dropFirst(6).split(separator: "-").first.flatMap({ Int($0) })
         {
-            guard start < whole.count else {
-                return Reply(status: 416, headers: ["Content-Range": "bytes */\(whole.count)"], delay: 0.01)
-            }
-            status = 206
-            headers["Content-Range"] = "bytes \(start)-\(whole.count - 1)/\(whole.count)"
-            body = Data(whole.dropFirst(start))
+            let end = "/\(whole.count)"
+            guard start < whole.count else { return Reply(status: 416, headers: ["Content-Range": "bytes *" + end]) }
+            reply.status = 206
+            reply.headers["Content-Range"] = "bytes \(start)-\(whole.count - 1)" + end
+            reply.body = Data(whole.dropFirst(start))
         }
-        headers["Content-Length"] = "\(body.count)"
-        return Reply(
-            status: status,
-            headers: headers,
-            body: body,
-            delay: resource.delay,
-            pieceCount: max(1, body.count / 100),
-            pace: resource.pace
-        )
+        reply.headers["Content-Length"] = "\(reply.body.count)"
+        reply.pieceCount = max(1, reply.body.count / 100)
+        return reply
     }
 
     private func refresh(_ message: Message, at now: Double) -> Reply {
         guard let token = message.refreshToken, let user = refreshTokens[token] else {
             return Reply(status: 400, body: Data("{}".utf8), delay: 0.05)
         }
-        let (access, refresh) = makeToken(for: user, at: now)
-        if rotatesTokens { refreshTokens[token] = nil } else { refreshTokens[refresh] = nil }
-        let body = "{\"access\":\(access),\"refresh\":\(rotatesTokens ? refresh : token)}"
+        let (access, new) = makeToken(for: user, at: now)
+        let (kept, dropped) = settings.rotatesTokens ? (new, token) : (token, new)
+        refreshTokens[dropped] = nil
+        let body = "{\"access\":\(access),\"refresh\":\(kept)}"
         return Reply(status: 200, headers: ["Content-Type": "application/json"], body: Data(body.utf8), delay: 0.2)
     }
 }
