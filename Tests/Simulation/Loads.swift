@@ -15,40 +15,36 @@ final class Loads: @unchecked Sendable {
     init(_ world: World, _ queue: NetworkQueue, _ service: EasyNetworkService) {
         self.world = world
         loader = ResourceLoader(queue: queue, service: service, maximumLoadCount: 2, maximumDecodeCount: 1) {
-            response in
             world.loop.interrupt()
-            return try response.decode(Answer.self)
+            return try $0.decode(Answer.self)
         }
     }
 
     func load(_ load: History.Load) {
         guard let url = URL(string: "https://a.test/r/\(load.resource)") else { return }
         let (number, step) = (receipts.count, world.loop.stepCount)
-        let variant = ResourceVariant<Answer>("negative") { whole in
+        let negative = ResourceVariant<Answer>("negative") { whole in
             var answer = whole
             answer.message = -1 - whole.message
             return answer
         }
+        let variant = load.isVariant ? negative : nil
         endCounts.append(0)
-        let receipt = loader.load(
-            url,
-            variant: load.isVariant ? variant : nil,
-            ignoresCache: load.ignoresCache
-        ) { [unowned self] result in
+        let receipt = loader.load(url, variant: variant, ignoresCache: load.ignoresCache) { [unowned self] result in
             world.log("load \(number) ends: \(World.text(of: result.map { $0 }))")
             world.outcome.covered.insert("load \(result.code.map { "\($0)" } ?? "well")")
             endCounts[number] += 1
             world.loop.interrupt()
-            if cancelled.contains(number), result.code != .cancelled {
-                world.violate(.cancelTakesLong, "load \(number)")
-            }
+            let isCancelled = cancelled.contains(number)
+            if isCancelled, result.code != .cancelled { world.violate(.cancelTakesLong, "load \(number)") }
             switch result {
             case .success(let answer):
                 world.check(answer, of: load.resource, since: step, "load \(number)")
                 if (answer.message < 0) != load.isVariant { world.violate(.responseOfAnotherRequest, "load \(number)") }
             case .failure(let error):
-                guard error.code == .cancelled, !mayBeCancelled, !cancelled.contains(number) else { return }
-                world.violate(.failedWithoutReason, "load \(number): \(error)")
+                if error.code == .cancelled, !mayBeCancelled, !isCancelled {
+                    world.violate(.failedWithoutReason, "load \(number): \(error)")
+                }
             }
         }
         receipts.append(receipt)

@@ -42,46 +42,44 @@ private final class Mail {
 final class Processes: @unchecked Sendable {
     // Sendable because one thread uses it.
     private struct Process {
-        var number: Int
-        var outbox: Outbox?
-        var service: EasyNetworkService?
+        let number: Int
+        let outbox: Outbox
+        let service: EasyNetworkService
     }
 
     private unowned let world: World
-    private let folder: URL
-    private var processes = [Process(number: 1), Process(number: 2)]
-    private var lastProcess = 2
+    private let (outboxFolder, cacheFolder): (URL, URL)
+    private var processes: [Process?] = [nil, nil]
+    private var lastProcess = 0
     private var isDamaged = false
     private let mails: [Mail]
 
     init(_ world: World) {
         self.world = world
-        folder = URL(fileURLWithPath: world.folder)
+        outboxFolder = URL(fileURLWithPath: world.folder + "/outbox")
+        cacheFolder = URL(fileURLWithPath: world.folder + "/cache")
         mails = world.history.mails.map(Mail.init)
     }
 
+    private func violate(_ law: Law, _ mail: Mail) { world.violate(law, "mail \(mail.plan.number)") }
+
     func start(_ place: Int) {
-        guard processes[place].outbox == nil else { return }
+        guard processes[place] == nil else { return }
         lastProcess += 1
-        let loop = world.loop
-        loop.within(lastProcess) {
+        let (number, loop) = (lastProcess, world.loop)
+        loop.within(number) {
             do {
-                let files = folder.appendingPathComponent("cache")
-                let cache = try NetworkCache(directory: files, diskCount: nil, diskAge: nil, clock: loop)
+                let cache = try NetworkCache(directory: cacheFolder, diskCount: nil, diskAge: nil, clock: loop)
                 let network = Network(world: world)
-                let host = HostConfiguration(baseURL: URL(string: "https://b.test"), transport: network) { host in
-                    (host.clock, host.cache) = (loop, cache)
-                    host.random = { 0.5 }
+                let host = HostConfiguration(baseURL: URL(string: "https://b.test"), transport: network) {
+                    ($0.clock, $0.cache, $0.random) = (loop, cache, { 0.5 })
                 }
                 let service = EasyNetworkService(host)
-                let outbox = try Outbox(
-                    directory: folder.appendingPathComponent("outbox"),
-                    queue: NetworkQueue(maxConcurrentOperationCount: 2, clock: loop),
-                    service: service,
-                    maximumCount: world.history.settings.mailLimit
-                )
+                let queue = NetworkQueue(maxConcurrentOperationCount: 2, clock: loop)
+                let limit = world.history.settings.mailLimit
+                let outbox = try Outbox(directory: outboxFolder, queue: queue, service: service, maximumCount: limit)
                 outbox.register(MailRequest.self, name: "mail")
-                processes[place] = Process(number: lastProcess, outbox: outbox, service: service)
+                processes[place] = Process(number: number, outbox: outbox, service: service)
                 try outbox.start()
                 world.log("process \(place) starts")
             } catch {
@@ -92,20 +90,19 @@ final class Processes: @unchecked Sendable {
 
     /// Kills a process, as soon as none of its code is under way.
     func kill(_ place: Int) {
-        guard let outbox = processes[place].outbox else { return }
-        let number = processes[place].number
-        guard world.loop.mayBeKilled(number) else { return world.after(0) { [self] in kill(place) } }
+        guard let process = processes[place] else { return }
+        guard world.loop.mayBeKilled(process.number) else { return world.after(0) { [self] in kill(place) } }
         world.log("process \(place) is killed")
-        world.loop.kill(number)
-        outbox.abandon()
-        (processes[place].outbox, processes[place].service) = (nil, nil)
-        for mail in mails where mail.seen?.process == number { mail.seen = nil }
+        world.loop.kill(process.number)
+        process.outbox.abandon()
+        processes[place] = nil
+        for mail in mails where mail.seen?.process == process.number { mail.seen = nil }
     }
 
     private func use(_ place: Int, _ work: (Outbox) throws -> Void) {
-        guard let outbox = processes[place].outbox else { return }
-        world.loop.within(processes[place].number) {
-            do { try work(outbox) } catch { world.log("process \(place): \(error)") }
+        guard let process = processes[place] else { return }
+        world.loop.within(process.number) {
+            do { try work(process.outbox) } catch { world.log("process \(place): \(error)") }
         }
     }
 
@@ -115,7 +112,7 @@ final class Processes: @unchecked Sendable {
         let (mail, now) = (mails[number], world.loop.now)
         let plan = mail.plan
         guard mail.id == nil else { return }
-        let others = mails.filter { $0.id != nil && $0 !== mail }
+        let others = mails.filter { $0.id != nil }
         let same = others.filter { $0.plan.unique == plan.unique && plan.unique != nil }
         let isReplacement = plan.replaces && same.contains { $0.lastSentAt == nil && $0.removedAt == nil }
         use(plan.process) { outbox in
@@ -135,7 +132,7 @@ final class Processes: @unchecked Sendable {
                 world.log("process \(plan.process) adds mail \(number)")
             } catch {
                 world.log("process \(plan.process) cannot add mail \(number): \(error.code)")
-                if error.code == .refused, isReplacement { world.violate(.noRoomForReplacement, "mail \(number)") }
+                if error.code == .refused, isReplacement { violate(.noRoomForReplacement, mail) }
             }
         }
     }
@@ -143,7 +140,7 @@ final class Processes: @unchecked Sendable {
     /// Whether nobody has locked a part of the folder.
     var mayInterrupt: Bool {
         ["dead", "unique"].allSatisfy { name in
-            let descriptor = open(folder.path + "/outbox/" + name, O_RDONLY)
+            let descriptor = open(outboxFolder.path + "/" + name, O_RDONLY)
             defer { close(descriptor) }
             return descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) == 0
         }
@@ -173,19 +170,14 @@ final class Processes: @unchecked Sendable {
     func willSend(_ message: Message, mail number: Int) {
         let (mail, now) = (mails[number], world.loop.now)
         let slack = world.history.settings.isSlow ? 30.0 : 5.0
-        if let removedAt = mail.removedAt {
-            if now > removedAt + slack {
-                world.violate(.sentAfterRemoval, "mail \(number), \(now - removedAt) s later")
-            }
-        } else if let seen = mail.seen, now > seen.at + slack, !mail.isPeriodic {
-            world.violate(.sentAfterDelivery, "mail \(number)")
+        if let removedAt = mail.removedAt, now > removedAt + slack { violate(.sentAfterRemoval, mail) }
+        if mail.removedAt == nil, let seen = mail.seen, now > seen.at + slack, !mail.isPeriodic {
+            violate(.sentAfterDelivery, mail)
         }
-        if !mail.isPeriodic, let key = mail.key, key != message.key { world.violate(.keyChanged, "mail \(number)") }
+        if !mail.isPeriodic, let key = mail.key, key != message.key { violate(.keyChanged, mail) }
         (mail.key, mail.lastSentAt) = (message.key, now)
         mail.messages.append(message)
-        if let first = mail.before.first(where: { !$0.isOver }), !isDamaged {
-            world.violate(.laneOutOfOrder, "mail \(number) before mail \(first.plan.number)")
-        }
+        if mail.before.contains(where: { !$0.isOver }), !isDamaged { violate(.laneOutOfOrder, mail) }
     }
 
     func ended(_ message: Message, mail number: Int, _ status: Int?) {
@@ -208,17 +200,17 @@ final class Processes: @unchecked Sendable {
 
     func checkEnd() {
         use(0) { outbox in
-            let left = Set(try outbox.entries.map(\.id)), dead = Set(try outbox.deadLetters.map(\.id))
+            let (left, dead) = try (Set(outbox.entries.map(\.id)), Set(outbox.deadLetters.map(\.id)))
             for mail in mails {
                 guard let id = mail.id else { continue }
-                let (number, isThere) = (mail.plan.number, left.contains(id) || dead.contains(id))
                 if mail.removedAt != nil {
-                    if isThere { world.violate(.stillThere, "mail \(number)") }
+                    if left.contains(id) || dead.contains(id) { violate(.stillThere, mail) }
                 } else if let period = mail.plan.period {
                     let silence = world.loop.now - max(mail.lastSentAt ?? 0, mail.addedAt, world.healedAt ?? 0)
-                    if silence > 2.3 * period, !mail.hasDied { world.violate(.periodMissed, "mail \(number)") }
+                    if silence > 2.3 * period, !mail.hasDied { violate(.periodMissed, mail) }
                 } else if !mail.isAccepted, !mail.hasActed, !dead.contains(id) {
-                    world.violate(.neverDelivered, "mail \(number), \(isThere ? "still there" : "lost")")
+                    let fate = left.contains(id) ? "still there" : "lost"
+                    world.violate(.neverDelivered, "mail \(mail.plan.number), \(fate)")
                 }
             }
         }
@@ -228,9 +220,9 @@ final class Processes: @unchecked Sendable {
 
     /// Reads a document by the rules of HTTP, from the cache on disk perhaps.
     func read(_ resource: Int, _ place: Int) {
-        guard let service = processes[place].service else { return }
-        world.loop.within(processes[place].number) {
-            WorkQueue.task { [self] in
+        guard let process = processes[place] else { return }
+        world.loop.within(process.number) {
+            WorkQueue.task { [self, service = process.service] in
                 do {
                     let response = try await service.send(ReadRequest(resource: resource))
                     check(try response.decode(Answer.self), response, resource)
@@ -261,30 +253,24 @@ final class Processes: @unchecked Sendable {
         if kind < 4 {
             isDamaged = true
             let text = ["7fffffffffffffff", "", "garbage", "00000000000000ff"][kind]
-            try? Data(text.utf8).write(to: folder.appendingPathComponent("outbox/sequence"))
+            try? Data(text.utf8).write(to: outboxFolder.appendingPathComponent("sequence"))
         } else {
-            let cache = folder.appendingPathComponent("cache")
-            let names = (try? FileManager.default.contentsOfDirectory(atPath: cache.path)) ?? []
-            guard let file = names.min().map({ cache.appendingPathComponent($0) }),
-                var data = try? Data(contentsOf: file), !data.isEmpty
+            let name = try? FileManager.default.contentsOfDirectory(atPath: cacheFolder.path).min()
+            guard let file = name.map(cacheFolder.appendingPathComponent), var data = try? Data(contentsOf: file),
+                !data.isEmpty
             else { return }
             if kind == 4 { data = data.prefix(data.count / 2) } else { data[data.count - 1 - data.count / 5] ^= 1 }
             try? data.write(to: file)
         }
     }
 
-    func tearDown() {
-        for place in processes.indices { kill(place) }
-    }
+    func tearDown() { for place in processes.indices { kill(place) } }
 }
 
 extension History {
     struct Mail: Sendable {
-        let number: Int
-        let process: Int
-        let resource: Int
-        let lane: Int?
-        let unique: Int?
+        let (number, process, resource): (Int, Int, Int)
+        let (lane, unique): (Int?, Int?)
         let replaces: Bool
         let period: Double?
 
