@@ -17,42 +17,32 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
 
     private final class Timer: ClockTimer, @unchecked Sendable {
         // Sendable for the same reason.
-        private unowned let loop: Loop
         var action: (@Sendable () -> Void)?
         /// Whether it is about to fire on a thread of its own: a cancel may be too late.
         var isDue = false
         private let mayBeLate: Bool
         let process: Int
 
-        init(_ loop: Loop, _ action: @escaping @Sendable () -> Void, mayBeLate: Bool) {
-            (self.loop, self.action, self.mayBeLate, process) = (loop, action, mayBeLate, loop.process)
+        init(_ action: @escaping @Sendable () -> Void, mayBeLate: Bool, _ process: Int) {
+            (self.action, self.mayBeLate, self.process) = (action, mayBeLate, process)
         }
 
-        func cancel() {
-            if isDue ? mayBeLate : action == nil { return }
-            if !isDue { loop.cancelledCount += 1 }
-            action = nil
-        }
+        func cancel() { if !isDue || !mayBeLate { action = nil } }
     }
 
     enum Order: String, CaseIterable { case any, oldest, newest }
 
     private let random: Random
-    private let order: Order
-    private let isSlow: Bool
-    /// How often other work runs in between where code of the user is called.
-    private let interruption: Double
+    private let settings: History.Settings
     private var ready: [Piece] = []
     /// The serial queues whose work is on the stack.
     private var busy: Set<ObjectIdentifier> = []
     private var timers = TimerHeap<Timer>()
-    private var cancelledCount = 0
     private var operations: [Operation] = []
     /// The task that runs, the queues that it has been on in this piece of work, and where it goes on.
     private var running:
         (task: UInt, queues: Set<ObjectIdentifier>, next: (queue: DispatchQueue, part: @Sendable () -> Void)?)?
-    /// The process whose code runs; 0 for that of the world and of jobs. A killed process gets another number.
-    private(set) var process = 0
+    /// The processes whose code is on the stack; 0 for that of the world and of jobs. A killed one gets another number.
     private var onStack: [Int] = []
     private var dead: Set<Int> = []
     private var depth = 0
@@ -69,45 +59,48 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     private let thread = pthread_self()
 
     init(seed: UInt64, _ settings: History.Settings) {
-        random = Random(seed)
-        (order, isSlow, interruption) = (settings.order, settings.isSlow, settings.interruption)
+        (random, self.settings) = (Random(seed), settings)
     }
 
     var clock: any NetworkClock { self }
-
+    /// The process whose code runs.
+    var process: Int { onStack.last ?? 0 }
     /// The beginning of 2026, and later.
     var date: Date { Date(timeIntervalSince1970: 1_767_225_600 + now + dateOffset) }
 
     func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
-        let timer = Timer(self, action, mayBeLate: random.chance(0.5))
+        let timer = Timer(action, mayBeLate: random.chance(0.5), process)
         timers.add(timer, at: now + (delay > 0 ? delay : 0))
         return timer
     }
 
     /// Work of the world, which no kill ends.
     func after(_ delay: TimeInterval, _ action: @escaping @Sendable () -> Void) {
-        let process = process
-        self.process = 0
-        _ = schedule(after: delay, action)
-        self.process = process
+        within(0) { _ = schedule(after: delay, action) }
     }
 
     func add(_ work: @escaping @Sendable () -> Void, to queue: DispatchQueue) {
         precondition(pthread_equal(thread, pthread_self()) != 0, "work has left the simulation")
         guard !dead.contains(process) else { return }
-        ready.append(Piece(work: work, queue: Self.runsBesideOthers(queue) ? nil : queue, process: process))
+        ready.append(Piece(work: work, queue: serial(queue), process: process))
     }
 
-    private static func runsBesideOthers(_ queue: DispatchQueue) -> Bool {
-        queue === WorkQueue.shared || queue === DispatchQueue.global()
-            || queue === DispatchQueue.global(qos: .utility)
+    /// The queue, unless its work runs beside any other.
+    private func serial(_ queue: DispatchQueue) -> DispatchQueue? {
+        [WorkQueue.shared, .global(), .global(qos: .utility)].contains { $0 === queue } ? nil : queue
+    }
+
+    private func occupy(_ queue: DispatchQueue?, _ work: () -> Void) {
+        guard let queue, busy.insert(ObjectIdentifier(queue)).inserted else { return work() }
+        work()
+        busy.remove(ObjectIdentifier(queue))
     }
 
     /// A task that runs and goes on elsewhere does so at once: whether it changes its executor in between depends on the
     /// optimization of the build, and no choice may.
     func add(_ job: UnownedJob, to queue: DispatchQueue, _ part: @escaping @Sendable () -> Void) {
-        let (task, queueID) = (unsafeBitCast(job, to: UInt.self), ObjectIdentifier(queue))
-        if let running, running.task == task, running.queues.contains(queueID) || !busy.contains(queueID) {
+        let (task, id) = (unsafeBitCast(job, to: UInt.self), ObjectIdentifier(queue))
+        if let running, running.task == task, running.queues.contains(id) || !busy.contains(id) {
             self.running?.next = (queue, part)
         } else {
             add({ self.run(task, on: queue, part) }, to: queue)
@@ -120,9 +113,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         part()
         while let (queue, next) = running?.next.take() {
             running?.queues.insert(ObjectIdentifier(queue))
-            let isTaken = !Self.runsBesideOthers(queue) && busy.insert(ObjectIdentifier(queue)).inserted
-            next()
-            if isTaken { busy.remove(ObjectIdentifier(queue)) }
+            occupy(serial(queue), next)
         }
         running = outer
     }
@@ -134,12 +125,9 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     /// Runs code of a process, unless it has been killed.
     func within(_ process: Int, _ work: () -> Void) {
         guard !dead.contains(process) else { return }
-        let before = self.process
-        self.process = process
         onStack.append(process)
         work()
         onStack.removeLast()
-        self.process = before
     }
 
     func isAlive(_ process: Int) -> Bool { !dead.contains(process) }
@@ -160,41 +148,31 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
 
     func willUseFile(_ path: String, toWrite: Bool) throws {
         if toWrite, now < diskIsFullUntil { throw POSIXError(.ENOSPC) }
-        if interruption > 0, depth == 0, random.chance(interruption / 2), mayInterruptFiles() {
-            interrupt(surely: true)
-        }
+        guard settings.interruption > 0, depth == 0, random.chance(settings.interruption / 2) else { return }
+        if mayInterruptFiles() { interrupt(surely: true) }
     }
 
-    func start(_ operation: Operation) {
-        operations.append(operation)
-    }
+    func start(_ operation: Operation) { operations.append(operation) }
 
     /// Runs until a time, or until nothing is left to do.
     func run(until end: TimeInterval) {
         while !mustStop {
             addReadyOperations()
-            if isSlow, !ready.isEmpty, random.chance(0.02), let next = timers.earliest, next <= end {
+            if settings.isSlow, !ready.isEmpty, random.chance(0.02), let next = timers.earliest, next <= end {
                 moveTime(to: next)
             }
             if runOne() { continue }
-            if cancelledCount > 0 { timers.sweep { $0.action != nil } }
-            cancelledCount = 0
+            timers.sweep { $0.action != nil }
             becomesQuiet()
             guard !mustStop, ready.isEmpty else { continue }
-            guard let next = timers.earliest, next <= end else {
-                now = max(now, end)
-                return
-            }
+            guard let next = timers.earliest, next <= end else { return now = max(now, end) }
             moveTime(to: next)
         }
     }
 
-    /// Whether nothing is left, not even a timer.
-    var isIdle: Bool { ready.isEmpty && operations.isEmpty && timers.count == 0 }
-
     /// Code of the user runs here: other threads may go on meanwhile.
     func interrupt(surely: Bool = false) {
-        guard depth < 3, interruption > 0, surely || random.chance(interruption) else { return }
+        guard depth < 3, settings.interruption > 0, surely || random.chance(settings.interruption) else { return }
         depth += 1
         for _ in 0...random.below(6) where !mustStop {
             addReadyOperations()
@@ -209,20 +187,20 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         let piece = ready.remove(at: index)
         stepCount += 1
         willStep()
-        if let queue = piece.queue { busy.insert(ObjectIdentifier(queue)) }
-        within(piece.process) {
-            if depth == 0 { return piece.work() }
-            // As a task of its own, so that it has none of the task that it interrupts.
-            WorkQueue.simulate(on: self) { Task.detached(executorPreference: AtOnce.shared) { piece.work() } }
+        occupy(piece.queue) {
+            within(piece.process) {
+                if depth == 0 { return piece.work() }
+                // As a task of its own, so that it has none of the task that it interrupts.
+                WorkQueue.simulate(on: self) { Task.detached(executorPreference: AtOnce.shared) { piece.work() } }
+            }
         }
-        if let queue = piece.queue { busy.remove(ObjectIdentifier(queue)) }
         return true
     }
 
     private func nextIndex() -> Int? {
         guard !ready.isEmpty else { return nil }
         let chosen =
-            switch random.chance(0.25) ? .any : order {
+            switch random.chance(0.25) ? .any : settings.order {
             case .any: random.below(ready.count)
             case .oldest: 0
             case .newest: ready.count - 1
@@ -236,8 +214,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     }
 
     private func addReadyOperations() {
-        guard !operations.isEmpty else { return }
-        for operation in operations.filter(\.isReady) {
+        for operation in operations where operation.isReady {
             operations.removeAll { $0 === operation }
             ready.append(Piece(work: { operation.start() }, queue: nil, process: 0))
         }
