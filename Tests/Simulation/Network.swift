@@ -5,51 +5,42 @@ import Foundation
 struct Network: NetworkTransport {
     unowned let world: World
 
-    func start(
-        _ request: TransportRequest,
-        events: @escaping @Sendable (TransportEvent) -> Void
-    ) -> any TransportExchange {
-        let exchange = Exchange(world, request, events)
-        exchange.begin()
-        return exchange
+    func start(_ request: TransportRequest, events: @escaping Exchange.Events) -> any TransportExchange {
+        Exchange(world, request, events)
     }
 }
 
 /// A message under way.
 final class Exchange: TransportExchange, @unchecked Sendable {
     // Sendable because one thread uses it.
+    typealias Events = @Sendable (TransportEvent) -> Void
+
     private unowned let world: World
     private let request: TransportRequest
     /// Nil when it is over.
-    private var events: (@Sendable (TransportEvent) -> Void)?
+    private var events: Events?
     private let message: Message
     private let process: Int
     private let fault: History.Fault.Kind?
     private var lastActivity: Double
     private var isPaused = false
     private var isCancelled = false
-    /// The status of the head that has come.
-    private var status: Int?
-    /// What is left of the body, and how it ends.
-    private var rest: (pieces: ArraySlice<Data>, pace: Double, ending: Ending)?
+    /// The answer when its head has come, and what is left of its body.
+    private var (reply, pieces): (Server.Reply?, ArraySlice<Data>?)
     private var isPieceDue = false
     private var timer: (any ClockTimer)?
 
-    private enum Ending { case whole, lost, silence }
-
-    init(_ world: World, _ request: TransportRequest, _ events: @escaping @Sendable (TransportEvent) -> Void) {
+    /// Sends the message.
+    init(_ world: World, _ request: TransportRequest, _ events: @escaping Events) {
         (self.world, self.request, self.events) = (world, request, events)
         message = world.newMessage(request)
         (fault, lastActivity, process) = (world.fault(of: message), message.sentAt, world.loop.process)
-    }
-
-    private var isUnwanted: Bool { events == nil || isCancelled }
-
-    func begin() {
         world.willSend(message)
         watchDeadlines()
         travel { self.connect() }
     }
+
+    private var isUnwanted: Bool { events == nil || isCancelled }
 
     /// On the way of a message, or of its answer.
     private func travel(_ delay: Double = 0, _ arrive: @escaping @Sendable () -> Void) {
@@ -57,9 +48,8 @@ final class Exchange: TransportExchange, @unchecked Sendable {
     }
 
     private func connect() {
-        guard !isUnwanted, world.loop.isAlive(process), request.isWanted?() != false else {
-            return end(.cancelled, .connect)
-        }
+        let isWanted = !isUnwanted && world.loop.isAlive(process) && request.isWanted?() != false
+        guard isWanted else { return end(.cancelled, .connect) }
         if case .refuse = fault { return end(.cannotConnect, .connect) }
         if world.server.isDown(message.host, at: world.loop.now) { return end(.cannotConnect, .connect) }
         if !message.body.isEmpty { tell(.sent(message.body.count)) }
@@ -102,36 +92,33 @@ final class Exchange: TransportExchange, @unchecked Sendable {
     }
 
     private func answer(_ reply: Server.Reply) {
-        status = reply.status
-        if [429, 503].contains(reply.status) {
-            message.retryAfter = reply.headers["Retry-After"].flatMap { Double($0) }
-        }
+        self.reply = reply
+        let seconds = [429, 503].contains(reply.status) ? reply.headers["Retry-After"] : nil
+        message.retryAfter = seconds.flatMap { Double($0) }
         tell(.head(TransportHead(statusCode: reply.status, headers: reply.headers)))
         let body = message.method == "HEAD" ? Data() : reply.body
-        let count = max(1, min(reply.pieceCount, body.count))
-        let size = max(1, (body.count + count - 1) / count)
-        var pieces = stride(from: 0, to: body.count, by: size).map { Data(body[$0..<min(body.count, $0 + size)]) }[...]
-        if let part = reply.cut { pieces = pieces.prefix(pieces.count * part / 10) }
-        rest = (pieces, reply.pace, reply.cut == nil ? .whole : reply.stalls ? .silence : .lost)
+        let size = max(1, (body.count + reply.pieceCount - 1) / reply.pieceCount)
+        let whole = stride(from: 0, to: body.count, by: size).map { Data(body[$0..<min(body.count, $0 + size)]) }
+        pieces = whole.prefix(whole.count * (reply.cut ?? 10) / 10)
         goOn()
     }
 
     /// Delivers the next piece when it is there.
     private func goOn() {
-        guard events != nil, !isPaused, !isPieceDue, let rest else { return }
+        guard events != nil, !isPaused, !isPieceDue, let reply, let pieces else { return }
         isPieceDue = true
-        world.after(rest.pieces.isEmpty ? 0 : rest.pace) { self.deliver() }
+        world.after(pieces.isEmpty ? 0 : reply.pace) { self.deliver() }
     }
 
     private func deliver() {
         isPieceDue = false
-        guard events != nil, !isPaused, let ending = rest?.ending else { return }
-        if let piece = rest?.pieces.popFirst() {
-            if status.map((200..<300).contains) == true { world.receives(message) }
+        guard events != nil, !isPaused, let reply else { return }
+        if let piece = pieces?.popFirst() {
+            if (200..<300).contains(reply.status) { world.receives(message) }
             tell(.body(piece))
             goOn()
-        } else if ending != .silence {
-            end(ending == .lost ? .connectionLost : nil, .body)
+        } else if !reply.stalls {
+            end(reply.cut == nil ? nil : .connectionLost, .body)
         }
     }
 
@@ -142,16 +129,12 @@ final class Exchange: TransportExchange, @unchecked Sendable {
     }
 
     func pause() { hold(true) }
-
-    func resume() {
-        guard isPaused else { return }
-        hold(false)
-        goOn()
-    }
+    func resume() { if isPaused { hold(false) } }
 
     private func hold(_ isPaused: Bool) {
         (self.isPaused, lastActivity) = (isPaused, world.loop.now)
         watchDeadlines()
+        goOn()
     }
 
     private func tell(_ event: TransportEvent) {
@@ -164,10 +147,10 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         guard let events = events.take() else { return }
         timer?.cancel()
         var error = code.map { NetworkError(code: $0, message: "simulated") }
-        error?.phase = status == nil ? phase : .body
+        error?.phase = reply == nil ? phase : .body
         let end = TransportEnd(error: error, metrics: TransportMetrics(total: world.loop.now - message.sentAt))
         world.loop.within(process) {
-            world.ended(message, code, status: status)
+            world.ended(message, code, status: reply?.status)
             events(.end(end))
         }
     }
@@ -176,7 +159,7 @@ final class Exchange: TransportExchange, @unchecked Sendable {
     private var deadline: Double? {
         let limits = request.deadlines
         let idle = isPaused ? nil : limits.idle.map { lastActivity + $0 }
-        let firstByte = status == nil ? limits.firstByte.map { message.sentAt + $0 } : nil
+        let firstByte = reply == nil ? limits.firstByte.map { message.sentAt + $0 } : nil
         return [idle, firstByte, limits.total.map { message.sentAt + $0 }].compactMap(\.self).min()
     }
 
