@@ -21,19 +21,22 @@ enum Law: String {
     case stillThere, neverDelivered, periodMissed
 }
 
-extension Job {
+extension Job: CustomStringConvertible {
+    var description: String { "job \(number), \(plan.kind)" }
     /// Whether it is a call that shares its messages with no other job.
     fileprivate var isOwnCall: Bool { [.get, .post, .upload, .older].contains(plan.kind) && !plan.joins }
 }
 
+extension Message: CustomStringConvertible {
+    var description: String { "message \(number)" + (job.map { " of job \($0)" } ?? "") }
+    fileprivate var isUnsafe: Bool { method == "POST" && key == nil }
+}
+
 /// Checks the laws by the record of the servers and the results of the jobs.
 extension World {
-    private func violate(_ law: Law, _ message: Message) {
-        violate(law, "message \(message.number)\(message.job.map { " of job \($0)" } ?? "")")
-    }
-
-    private func violate(_ law: Law, _ job: Job, _ detail: String? = nil) {
-        violate(law, "job \(job.number), \(job.plan.kind)\(detail.map { ": \($0)" } ?? "")")
+    /// - Parameter culprit: a job, a message or words.
+    func forbid(_ law: Law, _ culprit: @autoclosure () -> Any, when isBroken: Bool) {
+        if isBroken { violate(law, "\(culprit())") }
     }
 
     func willSend(_ message: Message) {
@@ -42,45 +45,38 @@ extension World {
                 + (message.job.map { " of job \($0)" } ?? "") + (message.token.map { ", token \($0)" } ?? "")
                 + (message.headers["Range"].map { ", \($0)" } ?? "")
         )
-        func isOver(_ epoch: Int) -> Bool { !validEpochs.contains(epoch) }
-        if message.epoch.map(isOver) == true { violate(.sentAfterSignOut, message) }
-        if let epoch = message.cookie, message.host == 1 || isOver(epoch) { violate(.cookieOfAnotherUser, message) }
-        if message.host == 1, message.token != nil { violate(.credentialElsewhere, message) }
-        if message.headers["Range"] != nil, message.headers["If-Range"] == nil {
-            violate(.rangeWithoutCondition, message)
-        }
-        if let mail = message.mail { processes?.willSend(message, mail: mail) }
+        func isOver(_ epoch: Int?) -> Bool { epoch.map { !validEpochs.contains($0) } ?? false }
+        let isElsewhere = message.host == 1
+        forbid(.sentAfterSignOut, message, when: isOver(message.epoch))
+        forbid(.cookieOfAnotherUser, message, when: isOver(message.cookie) || isElsewhere && message.cookie != nil)
+        forbid(.credentialElsewhere, message, when: isElsewhere && message.token != nil)
+        let isRange = message.headers["Range"] != nil
+        forbid(.rangeWithoutCondition, message, when: isRange && message.headers["If-Range"] == nil)
+        if let mail = message.mail { willSend(message, mail: mail) }
         guard let job = message.job.map({ jobs[$0] }) else { return }
-        if job.cancelledAt != nil, !job.plan.joins { violate(.sentAfterCancel, message) }
+        forbid(.sentAfterCancel, message, when: job.cancelledAt != nil && !job.plan.joins)
         if job.messages.isEmpty { willStart(job) }
-        if let last = job.messages.last, !job.plan.joins, let end = last.endedAt, let seconds = last.retryAfter,
-            loop.now < end + seconds - 0.001
-        {
-            violate(.sentBeforeRetryAfter, message)
+        if let last = job.messages.last, let end = last.endedAt, let seconds = last.retryAfter {
+            forbid(.sentBeforeRetryAfter, message, when: loop.now < end + seconds - 0.001 && !job.plan.joins)
         }
-        func isUnsafe(_ message: Message) -> Bool { message.method == "POST" && message.key == nil }
         let hasActed = job.messages.contains { earlier in
-            guard isUnsafe(earlier), let status = earlier.status else { return false }
+            guard earlier.isUnsafe, let status = earlier.status else { return false }
             return earlier.hasActed || ![401, 307, 308].contains(status)
         }
-        if isUnsafe(message), hasActed { violate(.unsafeRequestTwice, message) }
+        forbid(.unsafeRequestTwice, message, when: message.isUnsafe && hasActed)
         job.messages.append(message)
     }
 
     func willStart(_ job: Job) {
-        if let deadline = job.deadline, deadline <= 0, !job.isChild { violate(.deadlinePassed, job) }
-        if let group = job.groups.first(where: { $0.network?.hasOutcome == true }), !job.plan.joins {
-            violate(.startedAfterGroup, job, "group \(group.number)")
-        }
+        let isOwn = !job.plan.joins
+        forbid(.deadlinePassed, job, when: job.deadline.map { $0 <= 0 } == true && !job.isChild)
+        forbid(.startedAfterGroup, job, when: job.groups.contains { $0.network?.hasOutcome == true } && isOwn)
         for other in job.dependencies {
-            if !other.isFinished { violate(.startedBeforeDependency, job, "before job \(other.number)") }
-            if other.hasCallback, !other.isForeign, other.callbackCount == 0 {
-                violate(.startedBeforeCallback, job, "before the callback of job \(other.number)")
-            }
+            forbid(.startedBeforeDependency, "\(job), before \(other)", when: !other.isFinished)
+            let mustCall = other.hasCallback && !other.isForeign
+            forbid(.startedBeforeCallback, "\(job), before \(other)", when: mustCall && other.callbackCount == 0)
         }
-        if let before = startedBeforeSuspension, !before.contains(job.number), !job.plan.joins {
-            violate(.startedWhileSuspended, job)
-        }
+        forbid(.startedWhileSuspended, job, when: startedBeforeSuspension?.contains(job.number) == false && isOwn)
     }
 
     func checkQuiet() {
@@ -101,9 +97,8 @@ extension World {
         newlyRunning = granted.map { jobs[$0] }.filter { $0.readyAt == nil }
         for job in newlyRunning { job.readyAt = job.waitsForSlotSince ?? loop.now }
         let running = all.filter { !jobs[$0].isGroup && !jobs[$0].plan.joins }
-        if limit >= 0, running.count > limit, !running.isSubset(of: grandfathered) {
-            violate(.overLimit, "\(running.sorted()) run, and \(limit) may")
-        }
+        let isOver = limit >= 0 && running.count > limit && !running.isSubset(of: grandfathered)
+        forbid(.overLimit, "\(running.sorted()) run, and \(limit) may", when: isOver)
     }
 
     private func check(_ job: Job, _ queue: NetworkQueue) {
@@ -111,47 +106,38 @@ extension World {
         let (now, last, isSlow) = (loop.now, job.messages.last, history.settings.isSlow)
         let isUndecided = job.network?.hasOutcome == false
         let isUndecidedRequest = isUndecided && job.isOwnCall && job.plan.kind != .older
-        if let deadline = job.deadline, now > job.addedAt + deadline + 0.01, isUndecided {
-            violate(.deadlinePassed, job, "\(deadline) s")
+        func isPast(_ start: Double?, _ seconds: Double?, by slack: Double = 0) -> Bool {
+            now > (start ?? .infinity) + (seconds ?? .infinity) + slack
         }
-        if let cancelledAt = job.cancelledAt, now > cancelledAt + 1, isUndecided, !isSlow {
-            violate(.cancelTakesLong, job)
-        }
-        if let timeout = job.plan.timeout, let first = job.messages.first, now > first.sentAt + timeout + 0.01,
-            isUndecidedRequest
-        {
-            violate(.deadlinePassed, job, "all of its messages, \(timeout) s")
-        }
+        forbid(.deadlinePassed, job, when: isUndecided && isPast(job.addedAt, job.deadline, by: 0.01))
+        forbid(.cancelTakesLong, job, when: isUndecided && isPast(job.cancelledAt, 1) && !isSlow)
+        let first = job.messages.first?.sentAt
+        forbid(.deadlinePassed, job, when: isUndecidedRequest && isPast(first, job.plan.timeout, by: 0.01))
         guard job.dependencies.allSatisfy(\.isFinished) else { return }
         let (reasons, hasSlot) = (queue.explain(operation), hadSlots.contains(job.number))
-        if reasons == [.turn] { violate(.slotUnused, job) }
-        if reasons == [.running], job.isOwnCall, let ended = last?.endedAt, now > ended + 1 {
-            violate(.slotHeldInVain, job, "since \(ended - 1_000)")
-        }
-        if isUndecidedRequest, job.plan.caching == .none, last?.isUnderWay == true, !hasSlot {
-            violate(.runsWithoutSlot, job)
-        }
+        forbid(.slotUnused, job, when: reasons == [.turn])
+        forbid(.slotHeldInVain, job, when: reasons == [.running] && job.isOwnCall && isPast(last?.endedAt, 1))
+        let isUnderWay = last?.isUnderWay == true
+        forbid(.runsWithoutSlot, job, when: isUndecidedRequest && job.plan.caching == .none && isUnderWay && !hasSlot)
         let waits = if case .limit? = reasons.first { reasons.count == 1 && !queue.isSuspended } else { false }
         job.waitsForSlotSince = waits ? job.waitsForSlotSince ?? now : nil
         if let since = job.waitsForSlotSince { checkOrder(job, since) }
         guard hasDownloads else { return }
-        if let pausedAt = job.pausedAt, now > pausedAt + 1, last != nil, isResumable(job), hasSlot, !isSlow {
-            violate(.pausedWithSlot, job)
-        }
-        if reasons == [.slotYielded], !isResumable(job), job.messages.contains(where: \.isUnderWay) {
-            violate(.yieldedWithoutResume, job)
-        }
+        let canGoOn = isResumable(job)
+        forbid(.pausedWithSlot, job, when: isPast(job.pausedAt, 1) && last != nil && canGoOn && hasSlot && !isSlow)
+        let hasYielded = reasons == [.slotYielded]
+        forbid(.yieldedWithoutResume, job, when: hasYielded && !canGoOn && job.messages.contains(where: \.isUnderWay))
         if let since = job.waitsForSlotSince, limit > 0, !isSlow { checkUrgency(job, since) }
         if reasons != [.running] { job.receivesSince = nil }
-        guard reasons == [.slotYielded], job.plan.tags.isEmpty, !hasLimitedHosts else { return job.absence = nil }
+        guard hasYielded, job.plan.tags.isEmpty, !hasLimitedHosts else { return job.absence = nil }
         let absence = job.absence ?? (now, .max)
         job.absence = absence
         if now < absence.since + 5 {
             // After four seconds it has the next slot but one, and others that have been absent for longer go first.
             let absentCount = openJobs.count { $0.absence.map { $0.since <= absence.since } ?? false }
             job.absence?.mostGrants = grantCount + 2 * absentCount + 1
-        } else if grantCount > absence.mostGrants {
-            violate(.yieldedForGood, job, "absent since \(absence.since - 1_000)")
+        } else {
+            forbid(.yieldedForGood, job, when: grantCount > absence.mostGrants)
         }
     }
 
@@ -162,7 +148,7 @@ extension World {
                 && other.receivesSince.map { $0 < loop.now - 2.5 } ?? false
         }
         if let other, loop.now - max(since, limitChangedAt) > 2.5, hadSlots.count == limit {
-            violate(.urgentWaits, job, "since \(since - 1_000), and job \(other.number) runs")
+            violate(.urgentWaits, "\(job), waits since \(since - 1_000), and \(other) runs")
         }
     }
 
@@ -180,7 +166,7 @@ extension World {
                 || other.priority == job.priority && began > since && other.plan.tags.isEmpty
                     && other.priorityChangedAt < 0 && other.dependents.isEmpty && job.dependents.isEmpty
         }
-        if let other { violate(.wrongOrder, job, "waits, and job \(other.number) has started") }
+        if let other { violate(.wrongOrder, "\(job), waits, and \(other) has started") }
     }
 
     /// Whether its own priority counts alone.
@@ -205,7 +191,7 @@ extension World {
     func checkEnd(of job: Job) {
         if let error = job.network?.error {
             guard let problem = problem(of: job, error) else { return }
-            return violate(.failedWithoutReason, job, "\(error.code): \(error.message ?? ""): \(problem)")
+            return violate(.failedWithoutReason, "\(job): \(error.code): \(error.message ?? ""): \(problem)")
         }
         let resource = job.plan.resource
         if job.plan.kind == .download {
@@ -213,12 +199,11 @@ extension World {
             let isWhole = places(resource).contains { place in
                 (1...server.versions[place]).contains { server.bytes(of: place, version: $0) == found }
             }
-            if !isWhole { violate(.incompleteFile, job, "\(found?.count ?? -1) bytes") }
+            forbid(.incompleteFile, "\(job), \(found?.count ?? -1) bytes", when: !isWhole)
         } else if case .success(let answer?) = job.result {
             let caching = job.plan.caching
-            if job.source == .network && !job.plan.joins && answer.job != job.number && caching == .none {
-                violate(.responseOfAnotherRequest, job, "got that of job \(answer.job)")
-            }
+            let isOwn = job.source == .network && !job.plan.joins && caching == .none
+            forbid(.responseOfAnotherRequest, "\(job), of \(answer.job)", when: isOwn && answer.job != job.number)
             // A policy of its own does not tell users apart.
             let tellsUsers = caching == .none || caching == .http
             check(answer, of: resource, since: tellsUsers ? job.addedStep : 0, "job \(job.number)")
@@ -228,11 +213,10 @@ extension World {
     /// Whether an answer is for a resource, and a user who was signed in since a step.
     func check(_ answer: Answer, of resource: Int, since step: Int, _ reader: String) {
         let path = answer.path.split(separator: "/").last.flatMap { Int($0) } ?? -1
-        if !places(resource).contains(path) { violate(.responseOfAnotherRequest, "\(reader) got \(answer.path)") }
+        forbid(.responseOfAnotherRequest, "\(reader) got \(answer.path)", when: !places(resource).contains(path))
         let first = signedIn.lastIndex { $0.step <= step } ?? 0
-        if answer.user >= 0, !signedIn[first...].contains(where: { $0.user == answer.user }) {
-            violate(.responseOfAnotherUser, "\(reader) got that of user \(answer.user)")
-        }
+        let isKnown = answer.user < 0 || signedIn[first...].contains { $0.user == answer.user }
+        forbid(.responseOfAnotherUser, "\(reader) got that of user \(answer.user)", when: !isKnown)
     }
 
     /// Why the job must not have failed like this; nil if it may.
@@ -247,7 +231,7 @@ extension World {
         case .cycle: return hasDone("release") || waitsForItself(job) ? nil : "it does not wait for itself"
         case .redirectFailed, .cannotSendAgain: return nil
         case .cannotParseResponse:
-            if settings.resources.contains(where: \.repeatsType) { violate(.fieldCountedTwice, job) }
+            forbid(.fieldCountedTwice, job, when: settings.resources.contains(where: \.repeatsType))
             return isShared ? nil : "no reason"
         case .connectionLost where last.map(isCutRefusal) ?? false: return "the head decides"
         case _ where isShared: return nil
@@ -309,7 +293,7 @@ extension World {
             message.host == job.plan.host && message.isUnderWay && message.sentAt > lastFailure[message.host] + 1
                 && message.sentAt < loop.now - 6
         }
-        if isTried, places(job.plan.resource).count == 1 { violate(.circuitStaysOpen, job) }
+        forbid(.circuitStaysOpen, job, when: isTried && places(job.plan.resource).count == 1)
         return nil
     }
 
@@ -331,7 +315,7 @@ extension World {
         }
         if job.isChild { return nil }
         guard let deadline = job.deadline, abs(deadline - seconds) <= 0.006 * max(1, seconds) else {
-            if !job.isGroup { violate(.wrongDeadlineNamed, job, "\(seconds) s") }
+            forbid(.wrongDeadlineNamed, "\(job), \(seconds) s", when: !job.isGroup)
             return nil
         }
         return loop.now >= job.addedAt + deadline ? nil : "it is early"
@@ -342,36 +326,33 @@ extension World {
         for job in jobs {
             guard let operation = job.operation else { continue }
             guard operation.isFinished else {
-                return violate(.neverEnds, job, queue.explain(operation).map(\.description).joined(separator: ", "))
+                return violate(.neverEnds, "\(job): \(queue.explain(operation))")
             }
-            if job.executionCount > 1 { violate(.executedTwice, job) }
-            if job.callbackCount != (job.hasCallback ? 1 : 0), !job.isForeign || job.callbackCount > 1 {
-                violate(.calledBackTwice, job, "\(job.callbackCount) times")
-            }
+            forbid(.executedTwice, job, when: job.executionCount > 1)
+            // A cancel may keep one of Foundation's from its work.
+            let mayCall = job.isForeign ? 0...1 : job.hasCallback ? 1...1 : 0...0
+            forbid(.calledBackTwice, "\(job), \(job.callbackCount) times", when: !mayCall.contains(job.callbackCount))
             if job.isForeign { continue }
-            if job.completionCount != 1 { violate(.endedTwice, job, "\(job.completionCount) times") }
-            if job.plan.isAwaited, job.awaitedCount != 1 { violate(.waiterLost, job) }
+            forbid(.endedTwice, "\(job), \(job.completionCount) times", when: job.completionCount != 1)
+            forbid(.waiterLost, job, when: job.plan.isAwaited && job.awaitedCount != 1)
             if !job.isChild, job.isOwnCall { checkCounts(job) }
         }
         loads?.checkEnd()
         let left = messages.first {
             $0.isUnderWay && $0.job.flatMap { jobs[$0].endedAt }.map { $0 < loop.now - 1 } ?? false
         }
-        if let left { violate(.messageLeft, left) }
+        if let left { violate(.messageLeft, "\(left)") }
         let text = queue.description
-        if queue.operationCount != 0 || !text.contains(" 0 of ") && !text.contains(" 0 slots") {
-            violate(.countsLeft, text)
-        }
+        let isEmpty = queue.operationCount == 0 && (text.contains(" 0 of ") || text.contains(" 0 slots"))
+        forbid(.countsLeft, text, when: !isEmpty)
     }
 
     /// Messages that were paid for.
     private func checkCounts(_ job: Job) {
         let free = job.messages.count { [401, 301, 302, 303, 307, 308, 304].contains($0.status) }
         let background = job.plan.caching == .none ? 0 : 4
-        if job.messages.count > 1 + job.plan.retries + free + background {
-            violate(.tooManyRetries, job, "\(job.messages.count) messages")
-        }
-        let actCount = job.messages.count(where: \.hasActed)
-        if actCount > 1 { violate(.unsafeRequestTwice, job, "it has acted \(actCount) times") }
+        let paidCount = job.messages.count - free - background
+        forbid(.tooManyRetries, "\(job), \(paidCount) messages", when: paidCount > 1 + job.plan.retries)
+        forbid(.unsafeRequestTwice, job, when: job.messages.count(where: \.hasActed) > 1)
     }
 }

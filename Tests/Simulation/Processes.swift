@@ -14,16 +14,14 @@ struct MailRequest: APIRequest, Codable {
 }
 
 /// What is known of an entry from outside.
-private final class Mail {
+private final class Mail: CustomStringConvertible {
     let plan: History.Mail
     var id: UUID?
-    var key: String?
     var addedAt = 0.0
     var removedAt: Double?
     /// When its success was seen by a process that still lives, and the number of that.
     var seen: (at: Double, process: Int)?
     var (hasDied, isAccepted) = (false, false)
-    var lastSentAt: Double?
     var messages: [Message] = []
     /// Those of its lane that were added before.
     var before: [Mail] = []
@@ -32,6 +30,7 @@ private final class Mail {
         self.plan = plan
     }
 
+    var description: String { "mail \(plan.number)" }
     var hasActed: Bool { messages.contains(where: \.hasActed) }
     var isPeriodic: Bool { plan.period != nil }
     /// Whether it need not be sent any more, for those behind it in its lane.
@@ -60,8 +59,6 @@ final class Processes: @unchecked Sendable {
         cacheFolder = URL(fileURLWithPath: world.folder + "/cache")
         mails = world.history.mails.map(Mail.init)
     }
-
-    private func violate(_ law: Law, _ mail: Mail) { world.violate(law, "mail \(mail.plan.number)") }
 
     func start(_ place: Int) {
         guard processes[place] == nil else { return }
@@ -114,7 +111,7 @@ final class Processes: @unchecked Sendable {
         guard mail.id == nil else { return }
         let others = mails.filter { $0.id != nil }
         let same = others.filter { $0.plan.unique == plan.unique && plan.unique != nil }
-        let isReplacement = plan.replaces && same.contains { $0.lastSentAt == nil && $0.removedAt == nil }
+        let isReplacement = plan.replaces && same.contains { $0.messages.isEmpty && $0.removedAt == nil }
         use(plan.process) { outbox in
             do throws(NetworkError) {
                 let request = MailRequest(mail: number, resource: plan.resource)
@@ -132,7 +129,7 @@ final class Processes: @unchecked Sendable {
                 world.log("process \(plan.process) adds mail \(number)")
             } catch {
                 world.log("process \(plan.process) cannot add mail \(number): \(error.code)")
-                if error.code == .refused, isReplacement { violate(.noRoomForReplacement, mail) }
+                world.forbid(.noRoomForReplacement, mail, when: error.code == .refused && isReplacement)
             }
         }
     }
@@ -170,14 +167,14 @@ final class Processes: @unchecked Sendable {
     func willSend(_ message: Message, mail number: Int) {
         let (mail, now) = (mails[number], world.loop.now)
         let slack = world.history.settings.isSlow ? 30.0 : 5.0
-        if let removedAt = mail.removedAt, now > removedAt + slack { violate(.sentAfterRemoval, mail) }
-        if mail.removedAt == nil, let seen = mail.seen, now > seen.at + slack, !mail.isPeriodic {
-            violate(.sentAfterDelivery, mail)
-        }
-        if !mail.isPeriodic, let key = mail.key, key != message.key { violate(.keyChanged, mail) }
-        (mail.key, mail.lastSentAt) = (message.key, now)
+        func isPast(_ time: Double?) -> Bool { now > (time ?? .infinity) + slack }
+        world.forbid(.sentAfterRemoval, mail, when: isPast(mail.removedAt))
+        let isOnce = !mail.isPeriodic
+        world.forbid(.sentAfterDelivery, mail, when: mail.removedAt == nil && isPast(mail.seen?.at) && isOnce)
+        let key = mail.messages.last?.key
+        world.forbid(.keyChanged, mail, when: isOnce && key != nil && key != message.key)
         mail.messages.append(message)
-        if mail.before.contains(where: { !$0.isOver }), !isDamaged { violate(.laneOutOfOrder, mail) }
+        world.forbid(.laneOutOfOrder, mail, when: !isDamaged && mail.before.contains { !$0.isOver })
     }
 
     func ended(_ message: Message, mail number: Int, _ status: Int?) {
@@ -203,14 +200,16 @@ final class Processes: @unchecked Sendable {
             let (left, dead) = try (Set(outbox.entries.map(\.id)), Set(outbox.deadLetters.map(\.id)))
             for mail in mails {
                 guard let id = mail.id else { continue }
+                let isThere = left.contains(id) || dead.contains(id)
                 if mail.removedAt != nil {
-                    if left.contains(id) || dead.contains(id) { violate(.stillThere, mail) }
+                    world.forbid(.stillThere, mail, when: isThere)
                 } else if let period = mail.plan.period {
-                    let silence = world.loop.now - max(mail.lastSentAt ?? 0, mail.addedAt, world.healedAt ?? 0)
-                    if silence > 2.3 * period, !mail.hasDied { violate(.periodMissed, mail) }
-                } else if !mail.isAccepted, !mail.hasActed, !dead.contains(id) {
-                    let fate = left.contains(id) ? "still there" : "lost"
-                    world.violate(.neverDelivered, "mail \(mail.plan.number), \(fate)")
+                    let lastSentAt = mail.messages.last?.sentAt ?? 0
+                    let silence = world.loop.now - max(lastSentAt, mail.addedAt, world.healedAt ?? 0)
+                    world.forbid(.periodMissed, mail, when: silence > 2.3 * period && !mail.hasDied)
+                } else {
+                    let isSettled = mail.isAccepted || mail.hasActed || dead.contains(id)
+                    world.forbid(.neverDelivered, "\(mail), is there: \(isThere)", when: !isSettled)
                 }
             }
         }
