@@ -39,13 +39,14 @@ extension World {
         if isBroken { violate(law, "\(culprit())") }
     }
 
+    private func isOver(_ epoch: Int?) -> Bool { epoch.map { !validEpochs.contains($0) } ?? false }
+
     func willSend(_ message: Message) {
         log(
             "sends \(message.number): \(message.method) \(message.hostName)\(message.path)"
                 + (message.job.map { " of job \($0)" } ?? "") + (message.token.map { ", token \($0)" } ?? "")
                 + (message.headers["Range"].map { ", \($0)" } ?? "")
         )
-        func isOver(_ epoch: Int?) -> Bool { epoch.map { !validEpochs.contains($0) } ?? false }
         let isElsewhere = message.host == 1
         forbid(.sentAfterSignOut, message, when: isOver(message.epoch))
         forbid(.cookieOfAnotherUser, message, when: isOver(message.cookie) || isElsewhere && message.cookie != nil)
@@ -80,16 +81,8 @@ extension World {
     }
 
     func checkQuiet() {
-        if let epoch = session?.credential?.epoch, !validEpochs.contains(epoch) {
-            violate(.keptAfterSignOut, "epoch \(epoch)")
-        }
+        forbid(.keptAfterSignOut, "the session", when: isOver(session?.credential?.epoch))
         guard let queue, !openJobs.isEmpty else { return }
-        checkLimits(queue)
-        openJobs.removeAll(where: \.isFinished)
-        for job in openJobs { check(job, queue) }
-    }
-
-    private func checkLimits(_ queue: NetworkQueue) {
         let all = runningJobs(queue)
         let granted = all.subtracting(hadSlots)
         hadSlots = all
@@ -99,6 +92,8 @@ extension World {
         let running = all.filter { !jobs[$0].isGroup && !jobs[$0].plan.joins }
         let isOver = limit >= 0 && running.count > limit && !running.isSubset(of: grandfathered)
         forbid(.overLimit, "\(running.sorted()) run, and \(limit) may", when: isOver)
+        openJobs.removeAll(where: \.isFinished)
+        for job in openJobs { check(job, queue) }
     }
 
     private func check(_ job: Job, _ queue: NetworkQueue) {
@@ -159,12 +154,12 @@ extension World {
         else { return }
         let other = newlyRunning.first { other in
             // One that comes back goes earlier.
-            guard isPlainJob(other), other.plan.kind != .download, !other.plan.joins,
-                other.priorityChangedAt < loop.now, let began = other.readyAt
-            else { return false }
-            return other.priority < job.priority
-                || other.priority == job.priority && began > since && other.plan.tags.isEmpty
-                    && other.priorityChangedAt < 0 && other.dependents.isEmpty && job.dependents.isEmpty
+            guard isPlainJob(other), other.plan.kind != .download, !other.plan.joins else { return false }
+            if other.priority != job.priority {
+                return other.priority < job.priority && other.priorityChangedAt < loop.now
+            }
+            return other.readyAt.map { $0 > since } == true && other.plan.tags.isEmpty
+                && other.priorityChangedAt < 0 && other.dependents.isEmpty && job.dependents.isEmpty
         }
         if let other { violate(.wrongOrder, "\(job), waits, and \(other) has started") }
     }
@@ -335,24 +330,20 @@ extension World {
             if job.isForeign { continue }
             forbid(.endedTwice, "\(job), \(job.completionCount) times", when: job.completionCount != 1)
             forbid(.waiterLost, job, when: job.plan.isAwaited && job.awaitedCount != 1)
-            if !job.isChild, job.isOwnCall { checkCounts(job) }
+            guard !job.isChild, job.isOwnCall else { continue }
+            let free = job.messages.count { [401, 301, 302, 303, 307, 308, 304].contains($0.status) }
+            let background = job.plan.caching == .none ? 0 : 4
+            let paidCount = job.messages.count - free - background
+            forbid(.tooManyRetries, "\(job), \(paidCount) messages", when: paidCount > 1 + job.plan.retries)
+            forbid(.unsafeRequestTwice, job, when: job.messages.count(where: \.hasActed) > 1)
         }
         loads?.checkEnd()
-        let left = messages.first {
-            $0.isUnderWay && $0.job.flatMap { jobs[$0].endedAt }.map { $0 < loop.now - 1 } ?? false
+        for message in messages where message.isUnderWay {
+            let endedAt = message.job.flatMap { jobs[$0].endedAt } ?? .infinity
+            forbid(.messageLeft, message, when: endedAt < loop.now - 1)
         }
-        if let left { violate(.messageLeft, "\(left)") }
         let text = queue.description
         let isEmpty = queue.operationCount == 0 && (text.contains(" 0 of ") || text.contains(" 0 slots"))
         forbid(.countsLeft, text, when: !isEmpty)
-    }
-
-    /// Messages that were paid for.
-    private func checkCounts(_ job: Job) {
-        let free = job.messages.count { [401, 301, 302, 303, 307, 308, 304].contains($0.status) }
-        let background = job.plan.caching == .none ? 0 : 4
-        let paidCount = job.messages.count - free - background
-        forbid(.tooManyRetries, "\(job), \(paidCount) messages", when: paidCount > 1 + job.plan.retries)
-        forbid(.unsafeRequestTwice, job, when: job.messages.count(where: \.hasActed) > 1)
     }
 }

@@ -23,10 +23,8 @@ final class Loads: @unchecked Sendable {
     func load(_ load: History.Load) {
         guard let url = URL(string: "https://a.test/r/\(load.resource)") else { return }
         let (number, step) = (receipts.count, world.loop.stepCount)
-        let negative = ResourceVariant<Answer>("negative") { whole in
-            var answer = whole
-            answer.message = -1 - whole.message
-            return answer
+        let negative = ResourceVariant<Answer>("negative") {
+            Answer(message: -1 - $0.message, job: $0.job, path: $0.path, user: $0.user)
         }
         let variant = load.isVariant ? negative : nil
         endCounts.append(0)
@@ -35,17 +33,13 @@ final class Loads: @unchecked Sendable {
             world.outcome.covered.insert("load \(result.code.map { "\($0)" } ?? "well")")
             endCounts[number] += 1
             world.loop.interrupt()
-            let isCancelled = cancelled.contains(number)
-            if isCancelled, result.code != .cancelled { world.violate(.cancelTakesLong, "load \(number)") }
-            switch result {
-            case .success(let answer):
-                world.check(answer, of: load.resource, since: step, "load \(number)")
-                if (answer.message < 0) != load.isVariant { world.violate(.responseOfAnotherRequest, "load \(number)") }
-            case .failure(let error):
-                if error.code == .cancelled, !mayBeCancelled, !isCancelled {
-                    world.violate(.failedWithoutReason, "load \(number): \(error)")
-                }
-            }
+            let (name, isUnwanted) = ("load \(number)", cancelled.contains(number))
+            world.forbid(.cancelTakesLong, name, when: isUnwanted && result.code != .cancelled)
+            let mayFail = isUnwanted || mayBeCancelled || result.code != .cancelled
+            world.forbid(.failedWithoutReason, name, when: !mayFail)
+            guard case .success(let answer) = result else { return }
+            world.check(answer, of: load.resource, since: step, name)
+            world.forbid(.responseOfAnotherRequest, name, when: (answer.message < 0) != load.isVariant)
         }
         receipts.append(receipt)
     }

@@ -43,8 +43,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     private var running:
         (task: UInt, queues: Set<ObjectIdentifier>, next: (queue: DispatchQueue, part: @Sendable () -> Void)?)?
     /// The processes whose code is on the stack; 0 for that of the world and of jobs. A killed one gets another number.
-    private var onStack: [Int] = []
-    private var dead: Set<Int> = []
+    private var (onStack, dead): ([Int], Set<Int>) = ([], [])
     private var depth = 0
     private(set) var now: TimeInterval = 1_000
     /// How far the wall clock is from the monotonic one.
@@ -65,7 +64,6 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     var clock: any NetworkClock { self }
     /// The process whose code runs.
     var process: Int { onStack.last ?? 0 }
-    /// The beginning of 2026, and later.
     var date: Date { Date(timeIntervalSince1970: 1_767_225_600 + now + dateOffset) }
 
     func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
@@ -118,20 +116,20 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         running = outer
     }
 
+    func start(_ operation: Operation) { operations.append(operation) }
     func makeUUID() -> UUID {
         withUnsafeBytes(of: (random.next(), random.next())) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 
     /// Runs code of a process, unless it has been killed.
     func within(_ process: Int, _ work: () -> Void) {
-        guard !dead.contains(process) else { return }
+        guard isAlive(process) else { return }
         onStack.append(process)
         work()
         onStack.removeLast()
     }
 
     func isAlive(_ process: Int) -> Bool { !dead.contains(process) }
-
     func mayBeKilled(_ process: Int) -> Bool { !onStack.contains(process) }
 
     /// Nothing of the process runs any more.
@@ -151,8 +149,6 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         guard settings.interruption > 0, depth == 0, random.chance(settings.interruption / 2) else { return }
         if mayInterruptFiles() { interrupt(surely: true) }
     }
-
-    func start(_ operation: Operation) { operations.append(operation) }
 
     /// Runs until a time, or until nothing is left to do.
     func run(until end: TimeInterval) {

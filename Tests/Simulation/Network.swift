@@ -23,11 +23,9 @@ final class Exchange: TransportExchange, @unchecked Sendable {
     private let process: Int
     private let fault: History.Fault.Kind?
     private var lastActivity: Double
-    private var isPaused = false
-    private var isCancelled = false
+    private var (isPaused, isCancelled, isPieceDue) = (false, false, false)
     /// The answer when its head has come, and what is left of its body.
     private var (reply, pieces): (Server.Reply?, ArraySlice<Data>?)
-    private var isPieceDue = false
     private var timer: (any ClockTimer)?
 
     /// Sends the message.
@@ -68,15 +66,13 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         var reply = world.server.answer(message, at: world.loop.now)
         switch fault {
         case .status(let status, let seconds):
-            // The server does not say whether it has acted.
-            reply = Server.Reply(status: status, body: Data("{}".utf8), delay: reply.delay)
+            reply = world.server.refuse(message, status, reply.delay)
             if let seconds { reply.headers["Retry-After"] = "\(seconds)" }
-            world.server.amend(message, status, hasActed: status >= 500 || [408, 429].contains(status))
         case .cutRefusal(let status):
-            reply = Server.Reply(status: status, body: Data(repeating: 32, count: 50), delay: reply.delay, cut: 4)
+            reply = world.server.refuse(message, status, reply.delay)
+            (reply.body, reply.cut) = (Data(repeating: 32, count: 50), 4)
             if status == 302 { reply.headers["Location"] = "\(request.url.path)?\(message.redirectedQuery)" }
             if status == 401 { reply.headers["WWW-Authenticate"] = "Bearer" }
-            world.server.amend(message, status, hasActed: false)
         case .cut(let part): reply.cut = part
         case .stallBody: (reply.cut, reply.stalls) = (5, true)
         case .slow(let seconds): reply.delay += seconds

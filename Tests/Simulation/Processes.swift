@@ -96,10 +96,10 @@ final class Processes: @unchecked Sendable {
         for mail in mails where mail.seen?.process == process.number { mail.seen = nil }
     }
 
-    private func use(_ place: Int, _ work: (Outbox) throws -> Void) {
+    private func use(_ place: Int, _ work: (Process) throws -> Void) {
         guard let process = processes[place] else { return }
         world.loop.within(process.number) {
-            do { try work(process.outbox) } catch { world.log("process \(place): \(error)") }
+            do { try work(process) } catch { world.log("process \(place): \(error)") }
         }
     }
 
@@ -112,11 +112,11 @@ final class Processes: @unchecked Sendable {
         let others = mails.filter { $0.id != nil }
         let same = others.filter { $0.plan.unique == plan.unique && plan.unique != nil }
         let isReplacement = plan.replaces && same.contains { $0.messages.isEmpty && $0.removedAt == nil }
-        use(plan.process) { outbox in
+        use(plan.process) { process in
             do throws(NetworkError) {
                 let request = MailRequest(mail: number, resource: plan.resource)
-                let waiting = plan.replaces ? Set(try outbox.entries.map(\.id)) : []
-                let id = try outbox.add(request, lane: plan.lane.map { "lane\($0)" }, options: plan.options)
+                let waiting = plan.replaces ? Set(try process.outbox.entries.map(\.id)) : []
+                let id = try process.outbox.add(request, lane: plan.lane.map { "lane\($0)" }, options: plan.options)
                 // With `keep` it is another one.
                 guard !mails.contains(where: { $0.id == id }) else { return }
                 (mail.id, mail.addedAt) = (id, now)
@@ -124,7 +124,7 @@ final class Processes: @unchecked Sendable {
                 // At once, and taken back from those that have become dead letters before.
                 let replaced = same.filter { other in other.id.map(waiting.contains) ?? false }
                 for other in replaced { other.removedAt = now }
-                let dead = replaced.isEmpty ? [] : Set(try outbox.deadLetters.map(\.id))
+                let dead = replaced.isEmpty ? [] : Set(try process.outbox.deadLetters.map(\.id))
                 for other in replaced where other.id.map(dead.contains) ?? false { other.removedAt = nil }
                 world.log("process \(plan.process) adds mail \(number)")
             } catch {
@@ -146,11 +146,11 @@ final class Processes: @unchecked Sendable {
     func remove(_ number: Int, _ place: Int) {
         let mail = mails[number]
         guard let id = mail.id else { return }
-        use(place) { outbox in
+        use(place) { process in
             if let unique = mail.plan.options.unique, mail.isPeriodic {
-                try outbox.remove(outbox.entries.filter { $0.options.unique == unique }.map(\.id))
+                try process.outbox.remove(process.outbox.entries.filter { $0.options.unique == unique }.map(\.id))
             }
-            try outbox.remove(id)
+            try process.outbox.remove(id)
             mail.removedAt = mail.removedAt ?? world.loop.now
             world.log("process \(place) has removed mail \(number)")
         }
@@ -158,8 +158,8 @@ final class Processes: @unchecked Sendable {
 
     func retry(_ number: Int, _ place: Int) {
         guard let id = mails[number].id else { return }
-        use(place) { outbox in
-            try outbox.retry(id)
+        use(place) {
+            try $0.outbox.retry(id)
             world.log("process \(place) has mail \(number) tried again")
         }
     }
@@ -189,15 +189,15 @@ final class Processes: @unchecked Sendable {
 
     func heal() {
         for place in processes.indices { start(place) }
-        for place in processes.indices { use(place) { outbox in try outbox.retry(mails.compactMap(\.id)) } }
+        for place in processes.indices { use(place) { try $0.outbox.retry(mails.compactMap(\.id)) } }
     }
 
     /// Whether all has been delivered that was promised.
     var isDone: Bool { mails.allSatisfy { $0.id == nil || $0.isPeriodic || $0.isAccepted || $0.removedAt != nil } }
 
     func checkEnd() {
-        use(0) { outbox in
-            let (left, dead) = try (Set(outbox.entries.map(\.id)), Set(outbox.deadLetters.map(\.id)))
+        use(0) { process in
+            let (left, dead) = try (Set(process.outbox.entries.map(\.id)), Set(process.outbox.deadLetters.map(\.id)))
             for mail in mails {
                 guard let id = mail.id else { continue }
                 let isThere = left.contains(id) || dead.contains(id)
@@ -219,8 +219,7 @@ final class Processes: @unchecked Sendable {
 
     /// Reads a document by the rules of HTTP, from the cache on disk perhaps.
     func read(_ resource: Int, _ place: Int) {
-        guard let process = processes[place] else { return }
-        world.loop.within(process.number) {
+        use(place) { process in
             WorkQueue.task { [self, service = process.service] in
                 do {
                     let response = try await service.send(ReadRequest(resource: resource))

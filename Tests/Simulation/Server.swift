@@ -30,18 +30,10 @@ final class Server {
         versions = Array(repeating: 1, count: settings.resources.count)
     }
 
-    func change(_ resource: Int) {
-        if versions.indices.contains(resource) { versions[resource] += 1 }
-    }
-
+    func change(_ resource: Int) { if versions.indices.contains(resource) { versions[resource] += 1 } }
     func breakDown(_ host: Int, until end: Double, answers: Bool) { outages[host] = (end, answers) }
-
-    func isDown(_ host: Int, at now: Double) -> Bool {
-        outages[host].map { $0.end > now && !$0.answers } ?? false
-    }
-
+    func isDown(_ host: Int, at now: Double) -> Bool { outages[host].map { $0.end > now && !$0.answers } ?? false }
     func recover() { outages = [:] }
-
     /// Refuses all tokens of today.
     func revokeAll() { tokens = [:] }
 
@@ -63,13 +55,15 @@ final class Server {
         return reply
     }
 
-    /// Notes that a status was put in the place of the answer.
-    func amend(_ message: Message, _ status: Int, hasActed: Bool) {
+    /// Puts a status in the place of the answer.
+    func refuse(_ message: Message, _ status: Int, _ delay: Double) -> Reply {
         message.status = status
-        // A repeat of another message has done nothing itself.
-        guard !hasActed, message.hasActed else { return }
-        message.hasActed = false
-        if let key = message.key { replies[key] = nil }
+        // By others the server does not say whether it has acted. A repeat of another message has done nothing itself.
+        if status < 500, ![408, 429].contains(status), message.hasActed {
+            message.hasActed = false
+            if let key = message.key { replies[key] = nil }
+        }
+        return Reply(status: status, body: Data("{}".utf8), delay: delay)
     }
 
     private func reply(to message: Message, at now: Double) -> Reply {
