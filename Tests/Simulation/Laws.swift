@@ -131,19 +131,17 @@ extension World {
             // After four seconds it has the next slot but one, and others that have been absent for longer go first.
             let absentCount = openJobs.count { $0.absence.map { $0.since <= absence.since } ?? false }
             job.absence?.mostGrants = grantCount + 2 * absentCount + 1
-        } else {
-            forbid(.yieldedForGood, job, when: grantCount > absence.mostGrants)
+        } else if grantCount > absence.mostGrants {
+            violate(.yieldedForGood, "\(job)")
         }
     }
 
     /// An urgent job that waits for a slot, and a download that has had one for long.
     private func checkUrgency(_ job: Job, _ since: Double) {
-        let other = openJobs.first { other in
-            other.priority < min(job.priority, 0) && isResumable(other) && isAlone(other)
-                && other.receivesSince.map { $0 < loop.now - 2.5 } ?? false
-        }
-        if let other, loop.now - max(since, limitChangedAt) > 2.5, hadSlots.count == limit {
-            violate(.urgentWaits, "\(job), waits since \(since - 1_000), and \(other) runs")
+        let start = loop.now - 2.5
+        guard max(since, limitChangedAt) < start, hadSlots.count == limit else { return }
+        for other in openJobs where other.priority < min(job.priority, 0) && isResumable(other) && isAlone(other) {
+            forbid(.urgentWaits, "\(job), while \(other) runs", when: other.receivesSince ?? .infinity < start)
         }
     }
 
@@ -170,7 +168,7 @@ extension World {
     /// Whether nothing but its own priority, and a slot, decides when it starts.
     private func isPlainJob(_ job: Job) -> Bool { !job.isGroup && job.plan.condition == nil && isAlone(job) }
 
-    /// The resource, and the one that it redirects to.
+    /// The resource and the one that it redirects to.
     private func places(_ resource: Int) -> [Int] {
         let resources = history.settings.resources
         return resources[resource].redirect == nil ? [resource] : [resource, (resource + 1) % resources.count]
@@ -217,6 +215,7 @@ extension World {
     /// Why the job must not have failed like this; nil if it may.
     private func problem(of job: Job, _ error: NetworkError) -> String? {
         let (isShared, settings, last) = (job.plan.joins || job.isGroup, history.settings, job.messages.last)
+        let isRefused = if case .cutRefusal = last.flatMap(fault) { last?.error == .connectionLost } else { false }
         switch error.code {
         case .cancelled: return mayBeCancelled(job) ? nil : "nobody has cancelled it"
         case .dependencyFailed:
@@ -228,7 +227,7 @@ extension World {
         case .cannotParseResponse:
             forbid(.fieldCountedTwice, job, when: settings.resources.contains(where: \.repeatsType))
             return isShared ? nil : "no reason"
-        case .connectionLost where last.map(isCutRefusal) ?? false: return "the head decides"
+        case .connectionLost where isRefused: return "the head decides"
         case _ where isShared: return nil
         case .connectionLost where mayRetry(job), .cannotConnect where mayRetry(job): return "it has retries left"
         case .connectionLost, .cannotConnect: return last?.error == nil ? "its last message was answered" : nil
@@ -238,7 +237,15 @@ extension World {
         case .unauthorized:
             return hasDone("signOut") || hasDone("revoke") || !settings.startsSignedIn || settings.tokenLife < 100
                 || !history.faults.isEmpty || job.messages.contains { $0.status == 401 } ? nil : "it was authorized"
-        case .circuitOpen: return circuitProblem(job)
+        case .circuitOpen:
+            guard settings.circuit == .fails else { return "there is no circuit" }
+            // A trial that has gone on for long shows that the server is there.
+            let isTried = messages.contains {
+                $0.host == job.plan.host && $0.isUnderWay && $0.sentAt > lastFailure[$0.host] + 1
+                    && $0.sentAt < loop.now - 6
+            }
+            forbid(.circuitStaysOpen, job, when: isTried && places(job.plan.resource).count == 1)
+            return nil
         case .refused: return job.plan.condition == 2 ? nil : "its condition holds"
         default: return "no reason"
         }
@@ -264,32 +271,13 @@ extension World {
         return hasCycle(2 * job.number + 1, [])
     }
 
-    /// Whether the message was answered by a refusal without its whole body.
-    private func isCutRefusal(_ message: Message) -> Bool {
-        if message.error == .connectionLost, case .cutRefusal = fault(of: message) { true } else { false }
-    }
-
     /// Whether a retry repeats nothing, and is left.
     private func mayRetry(_ job: Job) -> Bool {
         guard job.messages.count <= job.plan.retries, history.settings.circuit == .none else { return false }
-        let isUnprocessed = job.messages.allSatisfy { message in
-            switch fault(of: message) {
-            case .reject, .refuse: true
-            default: false
-            }
+        let isUnprocessed = job.messages.map(fault).allSatisfy { fault in
+            if case .reject = fault { true } else if case .refuse = fault { true } else { false }
         }
         return job.plan.kind == .get || job.plan.kind == .post && isUnprocessed
-    }
-
-    /// A trial that has gone on for long shows that the server is there.
-    private func circuitProblem(_ job: Job) -> String? {
-        guard history.settings.circuit == .fails else { return "there is no circuit" }
-        let isTried = messages.contains { message in
-            message.host == job.plan.host && message.isUnderWay && message.sentAt > lastFailure[message.host] + 1
-                && message.sentAt < loop.now - 6
-        }
-        forbid(.circuitStaysOpen, job, when: isTried && places(job.plan.resource).count == 1)
-        return nil
     }
 
     private func mayBeCancelled(_ job: Job) -> Bool {
@@ -320,9 +308,7 @@ extension World {
         guard let queue else { return }
         for job in jobs {
             guard let operation = job.operation else { continue }
-            guard operation.isFinished else {
-                return violate(.neverEnds, "\(job): \(queue.explain(operation))")
-            }
+            guard operation.isFinished else { return violate(.neverEnds, "\(job): \(queue.explain(operation))") }
             forbid(.executedTwice, job, when: job.executionCount > 1)
             // A cancel may keep one of Foundation's from its work.
             let mayCall = job.isForeign ? 0...1 : job.hasCallback ? 1...1 : 0...0

@@ -51,7 +51,6 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     private(set) var stepCount = 0
     /// Called when nothing is ready, before time moves.
     var becomesQuiet: () -> Void = {}
-    /// Called before each piece of work.
     var willStep: () -> Void = {}
     var mustStop = false
     /// Escapes would never be seen otherwise.

@@ -10,7 +10,6 @@ struct Network: NetworkTransport {
     }
 }
 
-/// A message under way.
 final class Exchange: TransportExchange, @unchecked Sendable {
     // Sendable because one thread uses it.
     typealias Events = @Sendable (TransportEvent) -> Void
@@ -28,7 +27,6 @@ final class Exchange: TransportExchange, @unchecked Sendable {
     private var (reply, pieces): (Server.Reply?, ArraySlice<Data>?)
     private var timer: (any ClockTimer)?
 
-    /// Sends the message.
     init(_ world: World, _ request: TransportRequest, _ events: @escaping Events) {
         (self.world, self.request, self.events) = (world, request, events)
         message = world.newMessage(request)
@@ -70,11 +68,11 @@ final class Exchange: TransportExchange, @unchecked Sendable {
             if let seconds { reply.headers["Retry-After"] = "\(seconds)" }
         case .cutRefusal(let status):
             reply = world.server.refuse(message, status, reply.delay)
-            (reply.body, reply.cut) = (Data(repeating: 32, count: 50), 4)
+            (reply.body, reply.cut) = (Data(repeating: 32, count: 50), (4, false))
             if status == 302 { reply.headers["Location"] = "\(request.url.path)?\(message.redirectedQuery)" }
             if status == 401 { reply.headers["WWW-Authenticate"] = "Bearer" }
-        case .cut(let part): reply.cut = part
-        case .stallBody: (reply.cut, reply.stalls) = (5, true)
+        case .cut(let part): reply.cut = (part, false)
+        case .stallBody: reply.cut = (5, true)
         case .slow(let seconds): reply.delay += seconds
         case .abandon: if let job = message.job { world.after(0) { self.world.perform(.cancel(job)) } }
         default: break
@@ -95,7 +93,7 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         let body = message.method == "HEAD" ? Data() : reply.body
         let size = max(1, (body.count + reply.pieceCount - 1) / reply.pieceCount)
         let whole = stride(from: 0, to: body.count, by: size).map { Data(body[$0..<min(body.count, $0 + size)]) }
-        pieces = whole.prefix(whole.count * (reply.cut ?? 10) / 10)
+        pieces = whole.prefix(whole.count * (reply.cut?.part ?? 10) / 10)
         goOn()
     }
 
@@ -113,7 +111,7 @@ final class Exchange: TransportExchange, @unchecked Sendable {
             if (200..<300).contains(reply.status) { world.receives(message) }
             tell(.body(piece))
             goOn()
-        } else if !reply.stalls {
+        } else if reply.cut?.stalls != true {
             end(reply.cut == nil ? nil : .connectionLost, .body)
         }
     }

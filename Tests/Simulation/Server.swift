@@ -10,10 +10,8 @@ final class Server {
         var delay = 0.01
         var pieceCount = 1
         var pace = 0.0
-        /// How many of ten parts of the body come before the connection is lost; nil for the whole body.
-        var cut: Int?
-        /// Whether nothing comes behind the part.
-        var stalls = false
+        /// How many of ten parts of the body come before the connection is lost, or stalls; nil for the whole body.
+        var cut: (part: Int, stalls: Bool)?
     }
 
     private let settings: History.Settings
