@@ -10,12 +10,10 @@ enum Law: String {
     case sentAfterCancel, cancelTakesLong, startedBeforeDependency, startedBeforeCallback, startedWhileSuspended
     case unsafeRequestTwice, tooManyRetries, deadlinePassed, wrongDeadlineNamed, failedWithoutReason
     case neverEnds, endedTwice, executedTwice, calledBackTwice, waiterLost, fieldCountedTwice
-    // Slots.
-    case groupEndedEarly, startedAfterGroup, messageLeft, sentBeforeRetryAfter, rangeWithoutCondition, pausedWithSlot
-    case runsWithoutSlot, overLimit, slotUnused, slotHeldInVain, yieldedWithoutResume, yieldedForGood, urgentWaits
-    case wrongOrder
-    // Downloads, circuits, the whole.
-    case incompleteFile, circuitStaysOpen, countsLeft, leaked, endless
+    case groupEndedEarly, startedAfterGroup, messageLeft, sentBeforeRetryAfter, rangeWithoutCondition, incompleteFile
+    // Slots, circuits, the whole.
+    case pausedWithSlot, runsWithoutSlot, overLimit, slotUnused, slotHeldInVain, yieldedWithoutResume, yieldedForGood
+    case urgentWaits, wrongOrder, circuitStaysOpen, countsLeft, leaked, endless
     // Outboxes.
     case cannotOpen, noRoomForReplacement, sentAfterRemoval, sentAfterDelivery, keyChanged, laneOutOfOrder
     case stillThere, neverDelivered, periodMissed

@@ -87,12 +87,6 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         [WorkQueue.shared, .global(), .global(qos: .utility)].contains { $0 === queue } ? nil : queue
     }
 
-    private func occupy(_ queue: DispatchQueue?, _ work: () -> Void) {
-        guard let queue, busy.insert(ObjectIdentifier(queue)).inserted else { return work() }
-        work()
-        busy.remove(ObjectIdentifier(queue))
-    }
-
     /// A task that runs and goes on elsewhere does so at once: whether it changes its executor in between depends on the
     /// optimization of the build, and no choice may.
     func add(_ job: UnownedJob, to queue: DispatchQueue, _ part: @escaping @Sendable () -> Void) {
@@ -110,7 +104,9 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         part()
         while let (queue, next) = running?.next.take() {
             running?.queues.insert(ObjectIdentifier(queue))
-            occupy(serial(queue), next)
+            let isTaken = serial(queue) != nil && busy.insert(ObjectIdentifier(queue)).inserted
+            next()
+            if isTaken { busy.remove(ObjectIdentifier(queue)) }
         }
         running = outer
     }
@@ -182,13 +178,13 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         let piece = ready.remove(at: index)
         stepCount += 1
         willStep()
-        occupy(piece.queue) {
-            within(piece.process) {
-                if depth == 0 { return piece.work() }
-                // As a task of its own, so that it has none of the task that it interrupts.
-                WorkQueue.simulate(on: self) { Task.detached(executorPreference: AtOnce.shared) { piece.work() } }
-            }
+        if let queue = piece.queue { busy.insert(ObjectIdentifier(queue)) }
+        within(piece.process) {
+            if depth == 0 { return piece.work() }
+            // As a task of its own, so that it has none of the task that it interrupts.
+            WorkQueue.simulate(on: self) { Task.detached(executorPreference: AtOnce.shared) { piece.work() } }
         }
+        if let queue = piece.queue { busy.remove(ObjectIdentifier(queue)) }
         return true
     }
 

@@ -33,15 +33,10 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         (fault, lastActivity, process) = (world.fault(of: message), message.sentAt, world.loop.process)
         world.willSend(message)
         watchDeadlines()
-        travel { self.connect() }
+        world.after(world.latency()) { self.connect() }
     }
 
     private var isUnwanted: Bool { events == nil || isCancelled }
-
-    /// On the way of a message, or of its answer.
-    private func travel(_ delay: Double = 0, _ arrive: @escaping @Sendable () -> Void) {
-        world.after(delay + world.latency(), arrive)
-    }
 
     private func connect() {
         let isWanted = !isUnwanted && world.loop.isAlive(process) && request.isWanted?() != false
@@ -49,7 +44,7 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         if case .refuse = fault { return end(.cannotConnect, .connect) }
         if world.server.isDown(message.host, at: world.loop.now) { return end(.cannotConnect, .connect) }
         if !message.body.isEmpty { tell(.sent(message.body.count)) }
-        travel { [self] in
+        world.after(world.latency()) { [self] in
             switch fault {
             case .loseRequest: end(.connectionLost, .firstByte)
             case .reject: end(.connectionLost, .connect)
@@ -80,7 +75,7 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         world.log("\(message.hostName) answers \(message.number) with \(reply.status)")
         world.happens(.message(message.number))
         if case .stall = fault { return }
-        travel(reply.delay) { [self, reply] in
+        world.after(reply.delay + world.latency()) { [self, reply] in
             if case .loseAnswer = fault { end(.connectionLost, .firstByte) } else { answer(reply) }
         }
     }

@@ -284,10 +284,7 @@ extension History {
         }
 
         var options: OutboxOptions {
-            var options = OutboxOptions()
-            if let unique { options.unique = replaces ? .replace("u\(unique)") : .keep("u\(unique)") }
-            options.period = period
-            return options
+            OutboxOptions(unique: unique.map { replaces ? .replace("u\($0)") : .keep("u\($0)") }, period: period)
         }
     }
 }

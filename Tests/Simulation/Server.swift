@@ -87,7 +87,11 @@ final class Server {
             message.hasActed = true
         }
         if parts[0] == "f" { return file(index, resource, message) }
-        if parts[0] == "e" { return events(resource, message) }
+        if parts[0] == "e" {
+            var reply = Reply(status: 200, body: Data("data: \(message.number)\n\n".utf8), delay: resource.delay)
+            for _ in 0..<(resource.repeatsType ? 2 : 1) { reply.headers.add("text/event-stream", for: "Content-Type") }
+            return reply
+        }
         let reply = document(index, resource, message)
         if message.method == "POST", let key = message.key { replies[key] = reply }
         return reply
@@ -107,12 +111,6 @@ final class Server {
         reply.body = Data("{\"message\":\(message.number),\(place),\"user\":\(user)}".utf8)
         reply.status = message.method == "POST" ? 201 : 200
         (reply.pieceCount, reply.pace) = (resource.pieceCount, resource.pace)
-        return reply
-    }
-
-    private func events(_ resource: History.Resource, _ message: Message) -> Reply {
-        var reply = Reply(status: 200, body: Data("data: \(message.number)\n\n".utf8), delay: resource.delay)
-        for _ in 0..<(resource.repeatsType ? 2 : 1) { reply.headers.add("text/event-stream", for: "Content-Type") }
         return reply
     }
 
