@@ -51,7 +51,7 @@ extension World {
         forbid(.credentialElsewhere, message, when: isElsewhere && message.token != nil)
         let isRange = message.headers["Range"] != nil
         forbid(.rangeWithoutCondition, message, when: isRange && message.headers["If-Range"] == nil)
-        if let mail = message.mail { willSend(message, mail: mail) }
+        if let mail = message.mail { processes?.willSend(message, mail: mail) }
         guard let job = message.job.map({ jobs[$0] }) else { return }
         forbid(.sentAfterCancel, message, when: job.cancelledAt != nil && !job.plan.joins)
         if job.messages.isEmpty { willStart(job) }

@@ -24,7 +24,7 @@ final class Loads: @unchecked Sendable {
         guard let url = URL(string: "https://a.test/r/\(load.resource)") else { return }
         let (number, step) = (receipts.count, world.loop.stepCount)
         let negative = ResourceVariant<Answer>("negative") {
-            Answer(message: -1 - $0.message, job: $0.job, path: $0.path, user: $0.user)
+            Answer(message: -1 - $0.message, job: $0.job, user: $0.user, path: $0.path)
         }
         let variant = load.isVariant ? negative : nil
         endCounts.append(0)
