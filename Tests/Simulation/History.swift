@@ -1,4 +1,4 @@
-/// The choices for what is being made: a field is declared with the way in which it is chosen.
+/// The choices of the history that is being made. Fields that are declared with their choice take them in this order.
 private var draw: Choices { .current }
 
 /// What happens in one world: jobs, what users do, and what goes wrong. It follows from a seed, or from choices.
@@ -59,7 +59,7 @@ struct History: Sendable {
         enum Kind: String { case get, post, download, upload, older, plain, foreign, batch, chain, stream, events }
         enum Caching: String { case none, http, cacheElseNetwork, cacheThenNetwork }
 
-        // What is constant here is drawn by the history.
+        // The constants are drawn when a job is made; `drawJob` draws the variables.
         var number = 0
         /// Whether it was left out. The others keep their numbers.
         var isRemoved = false
