@@ -1,4 +1,3 @@
-import Dispatch
 import EasyNetwork
 import Foundation
 
@@ -56,12 +55,9 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     /// Escapes would never be seen otherwise.
     private let thread = pthread_self()
 
-    init(seed: UInt64, _ settings: History.Settings) {
-        (random, self.settings) = (Random(seed), settings)
-    }
+    init(seed: UInt64, _ settings: History.Settings) { (random, self.settings) = (Random(seed), settings) }
 
     var clock: any NetworkClock { self }
-    /// The process whose code runs.
     var process: Int { onStack.last ?? 0 }
     var date: Date { Date(timeIntervalSince1970: 1_767_225_600 + now + dateOffset) }
 
@@ -127,7 +123,6 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     func isAlive(_ process: Int) -> Bool { !dead.contains(process) }
     func mayBeKilled(_ process: Int) -> Bool { !onStack.contains(process) }
 
-    /// Nothing of the process runs any more.
     func kill(_ process: Int) {
         dead.insert(process)
         ready.removeAll { $0.process == process }
@@ -136,7 +131,6 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
 
     /// Whether other work may run where a file is used: not while the lock of a folder is held, for which it would wait.
     var mayInterruptFiles: () -> Bool = { false }
-    /// Until when the disk has no room.
     var diskIsFullUntil = 0.0
 
     func willUseFile(_ path: String, toWrite: Bool) throws {
@@ -224,8 +218,6 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     private final class AtOnce: TaskExecutor {
         static let shared = AtOnce()
 
-        func enqueue(_ job: consuming ExecutorJob) {
-            UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
-        }
+        func enqueue(_ job: consuming ExecutorJob) { UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor()) }
     }
 }

@@ -44,16 +44,12 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         if case .refuse = fault { return end(.cannotConnect, .connect) }
         if world.server.isDown(message.host, at: world.loop.now) { return end(.cannotConnect, .connect) }
         if !message.body.isEmpty { tell(.sent(message.body.count)) }
-        world.after(world.latency()) { [self] in
-            switch fault {
-            case .loseRequest: end(.connectionLost, .firstByte)
-            case .reject: end(.connectionLost, .connect)
-            default: arrive()
-            }
-        }
+        world.after(world.latency()) { self.arrive() }
     }
 
     private func arrive() {
+        if case .loseRequest = fault { return end(.connectionLost, .firstByte) }
+        if case .reject = fault { return end(.connectionLost, .connect) }
         // What has been sent may arrive though nobody waits for the answer any more.
         guard !isUnwanted || world.flip() else { return }
         var reply = world.server.answer(message, at: world.loop.now)
@@ -92,7 +88,6 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         goOn()
     }
 
-    /// Delivers the next piece when it is there.
     private func goOn() {
         guard events != nil, !isPaused, !isPieceDue, let reply, let pieces else { return }
         isPieceDue = true

@@ -26,9 +26,7 @@ private final class Mail: CustomStringConvertible {
     /// Those of its lane that were added before.
     var before: [Mail] = []
 
-    init(_ plan: History.Mail) {
-        self.plan = plan
-    }
+    init(_ plan: History.Mail) { self.plan = plan }
 
     var description: String { "mail \(plan.number)" }
     var hasActed: Bool { messages.contains(where: \.hasActed) }
@@ -102,8 +100,6 @@ final class Processes: @unchecked Sendable {
             do { try work(process) } catch { world.log("process \(place): \(error)") }
         }
     }
-
-    // MARK: - Outboxes
 
     func add(_ number: Int) {
         let (mail, now) = (mails[number], world.loop.now)
@@ -214,8 +210,6 @@ final class Processes: @unchecked Sendable {
             }
         }
     }
-
-    // MARK: - Caches
 
     /// Reads a document by the rules of HTTP, from the cache on disk perhaps.
     func read(_ resource: Int, _ place: Int) {

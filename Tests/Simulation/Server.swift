@@ -32,10 +32,8 @@ final class Server {
     func breakDown(_ host: Int, until end: Double, answers: Bool) { outages[host] = (end, answers) }
     func isDown(_ host: Int, at now: Double) -> Bool { outages[host].map { $0.end > now && !$0.answers } ?? false }
     func recover() { outages = [:] }
-    /// Refuses all tokens of today.
     func revokeAll() { tokens = [:] }
 
-    /// Signs a user in.
     func makeToken(for user: Int, at now: Double) -> (access: Int, refresh: Int) {
         lastToken += 2
         tokens[lastToken] = (user, now + settings.tokenLife)
@@ -114,7 +112,6 @@ final class Server {
         return reply
     }
 
-    /// The bytes of a version of a file.
     func bytes(of index: Int, version: Int) -> Data {
         let random = Random(UInt64(index * 1_000 + version))
         let words = (0..<settings.resources[index].pieceCount * 13).map { _ in random.next().littleEndian }
@@ -147,9 +144,8 @@ final class Server {
             return Reply(status: 400, body: Data("{}".utf8), delay: 0.05)
         }
         let (access, new) = makeToken(for: user, at: now)
-        let (kept, dropped) = settings.rotatesTokens ? (new, token) : (token, new)
-        refreshTokens[dropped] = nil
-        let body = "{\"access\":\(access),\"refresh\":\(kept)}"
+        if settings.rotatesTokens { refreshTokens[token] = nil }
+        let body = "{\"access\":\(access),\"refresh\":\(settings.rotatesTokens ? new : token)}"
         return Reply(status: 200, headers: ["Content-Type": "application/json"], body: Data(body.utf8), delay: 0.2)
     }
 }
