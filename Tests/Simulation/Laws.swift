@@ -3,14 +3,14 @@ import Foundation
 
 /// What must not happen: the laws of DESIGN.md, "Properties", and more.
 enum Law: String {
-    // Users and their credentials.
-    case sentAfterSignOut, keptAfterSignOut, credentialElsewhere, cookieOfAnotherUser, staleResponse
-    case responseOfAnotherUser, responseOfAnotherRequest
+    // Users and what they may see.
+    case sentAfterSignOut, keptAfterSignOut, credentialElsewhere, cookieOfAnotherUser, responseOfAnotherUser
+    case responseOfAnotherRequest, staleResponse, incompleteFile
     // Jobs.
     case sentAfterCancel, cancelTakesLong, startedBeforeDependency, startedBeforeCallback, startedWhileSuspended
     case unsafeRequestTwice, tooManyRetries, deadlinePassed, wrongDeadlineNamed, failedWithoutReason
     case neverEnds, endedTwice, executedTwice, calledBackTwice, waiterLost, fieldCountedTwice
-    case groupEndedEarly, startedAfterGroup, messageLeft, sentBeforeRetryAfter, rangeWithoutCondition, incompleteFile
+    case groupEndedEarly, startedAfterGroup, messageLeft, sentBeforeRetryAfter, rangeWithoutCondition
     // Slots, circuits, the whole.
     case pausedWithSlot, runsWithoutSlot, overLimit, slotUnused, slotHeldInVain, yieldedWithoutResume, yieldedForGood
     case urgentWaits, wrongOrder, circuitStaysOpen, countsLeft, leaked, endless
@@ -184,10 +184,9 @@ extension World {
             guard let problem = problem(of: job, error) else { return }
             return violate(.failedWithoutReason, "\(job): \(error.code): \(error.message ?? ""): \(problem)")
         }
-        let resource = job.plan.resource
         if job.plan.kind == .download {
             let found = FileManager.default.contents(atPath: file(of: job))
-            let isWhole = places(resource).contains { place in
+            let isWhole = places(job.plan.resource).contains { place in
                 (1...server.versions[place]).contains { server.bytes(of: place, version: $0) == found }
             }
             forbid(.incompleteFile, "\(job), \(found?.count ?? -1) bytes", when: !isWhole)
@@ -197,7 +196,7 @@ extension World {
             forbid(.responseOfAnotherRequest, "\(job), of \(answer.job)", when: isOwn && answer.job != job.number)
             // A policy of its own does not tell users apart.
             let tellsUsers = caching == .none || caching == .http
-            check(answer, of: resource, since: tellsUsers ? job.addedStep : 0, "job \(job.number)")
+            check(answer, of: job.plan.resource, since: tellsUsers ? job.addedStep : 0, "job \(job.number)")
         }
     }
 
@@ -271,11 +270,11 @@ extension World {
 
     /// Whether a retry repeats nothing, and is left.
     private func mayRetry(_ job: Job) -> Bool {
-        guard job.messages.count <= job.plan.retries, history.settings.circuit == .none else { return false }
+        let isLeft = job.messages.count <= job.plan.retries && history.settings.circuit == .none
         let isUnprocessed = job.messages.map(fault).allSatisfy { fault in
             if case .reject = fault { true } else if case .refuse = fault { true } else { false }
         }
-        return job.plan.kind == .get || job.plan.kind == .post && isUnprocessed
+        return isLeft && (job.plan.kind == .get || job.plan.kind == .post && isUnprocessed)
     }
 
     private func mayBeCancelled(_ job: Job) -> Bool {

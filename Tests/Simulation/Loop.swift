@@ -87,11 +87,8 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     /// optimization of the build, and no choice may.
     func add(_ job: UnownedJob, to queue: DispatchQueue, _ part: @escaping @Sendable () -> Void) {
         let (task, id) = (unsafeBitCast(job, to: UInt.self), ObjectIdentifier(queue))
-        if let running, running.task == task, running.queues.contains(id) || !busy.contains(id) {
-            self.running?.next = (queue, part)
-        } else {
-            add({ self.run(task, on: queue, part) }, to: queue)
-        }
+        let goesOn = running.map { $0.task == task && ($0.queues.contains(id) || !busy.contains(id)) } ?? false
+        if goesOn { running?.next = (queue, part) } else { add({ self.run(task, on: queue, part) }, to: queue) }
     }
 
     private func run(_ task: UInt, on queue: DispatchQueue, _ part: @escaping @Sendable () -> Void) {

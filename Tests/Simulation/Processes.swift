@@ -77,9 +77,7 @@ final class Processes: @unchecked Sendable {
                 processes[place] = Process(number: number, outbox: outbox, service: service)
                 try outbox.start()
                 world.log("process \(place) starts")
-            } catch {
-                world.violate(.cannotOpen, "\(error)")
-            }
+            } catch { world.violate(.cannotOpen, "\(error)") }
         }
     }
 
@@ -140,9 +138,9 @@ final class Processes: @unchecked Sendable {
     }
 
     func remove(_ number: Int, _ place: Int) {
-        let mail = mails[number]
-        guard let id = mail.id else { return }
         use(place) { process in
+            let mail = mails[number]
+            guard let id = mail.id else { return }
             if let unique = mail.plan.options.unique, mail.isPeriodic {
                 try process.outbox.remove(process.outbox.entries.filter { $0.options.unique == unique }.map(\.id))
             }
@@ -248,9 +246,8 @@ final class Processes: @unchecked Sendable {
             try? Data(text.utf8).write(to: outboxFolder.appendingPathComponent("sequence"))
         } else {
             let name = try? FileManager.default.contentsOfDirectory(atPath: cacheFolder.path).min()
-            guard let file = name.map(cacheFolder.appendingPathComponent), var data = try? Data(contentsOf: file),
-                !data.isEmpty
-            else { return }
+            guard let file = name.map(cacheFolder.appendingPathComponent) else { return }
+            guard var data = try? Data(contentsOf: file), !data.isEmpty else { return }
             if kind == 4 { data = data.prefix(data.count / 2) } else { data[data.count - 1 - data.count / 5] ^= 1 }
             try? data.write(to: file)
         }

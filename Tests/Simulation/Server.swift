@@ -68,9 +68,8 @@ final class Server {
         }
         if message.path == "/token" { return refresh(message, at: now) }
         let (parts, resources) = (message.path.split(separator: "/"), settings.resources)
-        guard parts.count == 2, let index = Int(parts[1]), resources.indices.contains(index) else {
-            return Reply(status: 404)
-        }
+        let index = parts.count == 2 ? Int(parts[1]) ?? -1 : -1
+        guard resources.indices.contains(index) else { return Reply(status: 404) }
         let resource = resources[index]
         if resource.isPrivate, message.host == 0, message.mail == nil, message.user == nil {
             return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"], body: Data("{}".utf8))
