@@ -7,12 +7,8 @@ import Foundation
 /// machine, before. Where code of the user runs, other work may run in between, as other threads would.
 final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     // Sendable because one thread uses it.
-    private struct Piece {
-        let work: @Sendable () -> Void
-        /// Nil for work that runs beside any other. Kept, as another queue may get the address of one that has gone.
-        let queue: DispatchQueue?
-        let process: Int
-    }
+    /// The queue is nil for work that runs beside any other, and kept, as another one may get the address of a dead one.
+    private typealias Piece = (work: @Sendable () -> Void, queue: DispatchQueue?, process: Int)
 
     private final class Timer: ClockTimer, @unchecked Sendable {
         // Sendable for the same reason.
@@ -33,11 +29,10 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
 
     private let random: Random
     private let settings: History.Settings
-    private var ready: [Piece] = []
+    private var (ready, operations): ([Piece], [Operation]) = ([], [])
     /// The serial queues whose work is on the stack.
     private var busy: Set<ObjectIdentifier> = []
     private var timers = TimerHeap<Timer>()
-    private var operations: [Operation] = []
     /// The task that runs, the queues that it has been on in this piece of work, and where it goes on.
     private var running:
         (task: UInt, queues: Set<ObjectIdentifier>, next: (queue: DispatchQueue, part: @Sendable () -> Void)?)?
@@ -75,7 +70,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     func add(_ work: @escaping @Sendable () -> Void, to queue: DispatchQueue) {
         precondition(pthread_equal(thread, pthread_self()) != 0, "work has left the simulation")
         guard !dead.contains(process) else { return }
-        ready.append(Piece(work: work, queue: serial(queue), process: process))
+        ready.append((work, serial(queue), process))
     }
 
     /// The queue, unless its work runs beside any other.
@@ -198,7 +193,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     private func addReadyOperations() {
         for operation in operations where operation.isReady {
             operations.removeAll { $0 === operation }
-            ready.append(Piece(work: { operation.start() }, queue: nil, process: 0))
+            ready.append(({ operation.start() }, nil, 0))
         }
     }
 
@@ -207,7 +202,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         while let timer = timers.takeDue(now: now) {
             guard timer.action != nil else { continue }
             timer.isDue = true
-            ready.append(Piece(work: { timer.action.take()?() }, queue: nil, process: timer.process))
+            ready.append(({ timer.action.take()?() }, nil, timer.process))
         }
     }
 

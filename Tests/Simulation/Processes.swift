@@ -17,8 +17,7 @@ struct MailRequest: APIRequest, Codable {
 private final class Mail: CustomStringConvertible {
     let plan: History.Mail
     var id: UUID?
-    var addedAt = 0.0
-    var removedAt: Double?
+    var (addedAt, removedAt): (Double, Double?) = (0, nil)
     /// When its success was seen by a process that still lives, and the number of that.
     var seen: (at: Double, process: Int)?
     var (hasDied, isAccepted) = (false, false)
@@ -38,17 +37,12 @@ private final class Mail: CustomStringConvertible {
 /// Two processes with outboxes over one folder, and caches over another.
 final class Processes: @unchecked Sendable {
     // Sendable because one thread uses it.
-    private struct Process {
-        let number: Int
-        let outbox: Outbox
-        let service: EasyNetworkService
-    }
+    private typealias Process = (number: Int, outbox: Outbox, service: EasyNetworkService)
 
     private unowned let world: World
     private let (outboxFolder, cacheFolder): (URL, URL)
     private var processes: [Process?] = [nil, nil]
-    private var lastProcess = 0
-    private var isDamaged = false
+    private var (lastProcess, isDamaged) = (0, false)
     private let mails: [Mail]
 
     init(_ world: World) {
@@ -74,7 +68,7 @@ final class Processes: @unchecked Sendable {
                 let limit = world.history.settings.mailLimit
                 let outbox = try Outbox(directory: outboxFolder, queue: queue, service: service, maximumCount: limit)
                 outbox.register(MailRequest.self, name: "mail")
-                processes[place] = Process(number: number, outbox: outbox, service: service)
+                processes[place] = (number, outbox, service)
                 try outbox.start()
                 world.log("process \(place) starts")
             } catch { world.violate(.cannotOpen, "\(error)") }

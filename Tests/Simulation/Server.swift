@@ -17,8 +17,7 @@ final class Server {
     private let settings: History.Settings
     private(set) var versions: [Int]
     private var tokens: [Int: (user: Int, expiresAt: Double)] = [:]
-    private var refreshTokens: [Int: Int] = [:]
-    private var lastToken = 0
+    private var (lastToken, refreshTokens): (Int, [Int: Int]) = (0, [:])
     private var replies: [String: Reply] = [:]
     /// Until when a host is down, and whether it says so itself.
     private var outages: [Int: (end: Double, answers: Bool)] = [:]
