@@ -101,15 +101,14 @@ let package = Package(
         ),
         // Sends load to the servers of .ci/servers.
         .executableTarget(name: "Load", dependencies: ["EasyNetwork"], path: "Tests/Load"),
-        // The whole package in worlds that are made by seeds: see its README.
+        // The whole package in worlds that are made by seeds. `swift run Simulation SEED` prints one, .ci/simulation runs many.
         .target(
             name: "SimulatedWorld",
             dependencies: ["EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources"],
             path: "Tests/Simulation",
-            exclude: ["Program"],
             swiftSettings: settings
         ),
-        .executableTarget(name: "Simulation", dependencies: ["SimulatedWorld"], path: "Tests/Simulation/Program"),
+        .executableTarget(name: "Simulation", dependencies: ["SimulatedWorld"], path: "Tests/SimulationProgram"),
         // Sets how many descriptors the tests have, and how many of them run at once, when it is loaded.
         .target(name: "TestProcess", path: "Tests/TestProcess"),
         // The programs that tests and Benchmark start, nginx among them.

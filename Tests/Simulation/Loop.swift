@@ -48,7 +48,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     var willStep: () -> Void = {}
     var mustStop = false
     /// Escapes would never be seen otherwise.
-    private let thread = pthread_self()
+    private let thread = ObjectIdentifier(Thread.current)
 
     init(seed: UInt64, _ settings: History.Settings) { (random, self.settings) = (Random(seed), settings) }
 
@@ -68,7 +68,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     }
 
     func add(_ work: @escaping @Sendable () -> Void, to queue: DispatchQueue) {
-        precondition(pthread_equal(thread, pthread_self()) != 0, "work has left the simulation")
+        precondition(thread == ObjectIdentifier(Thread.current), "work has left the simulation")
         guard !dead.contains(process) else { return }
         ready.append((work, serial(queue), process))
     }
