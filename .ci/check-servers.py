@@ -421,7 +421,8 @@ def run(server, at_once, count=COUNT, password=None, once=False, error=None):
     output, _ = client.communicate(timeout=600)
     results = [line.split(' ', 5) for line in output.splitlines()]
     fine = [f'{line[0]} /{line[1]}' for line in results if line[2] == '200']
-    try: until(lambda: set(fine) <= set(server.counts()), '', 5)
+    # lighttpd writes its log every four seconds, when it has time.
+    try: until(lambda: set(fine) <= set(server.counts()), '', 60)
     except RuntimeError: pass
     counts = server.counts()
     if error:
