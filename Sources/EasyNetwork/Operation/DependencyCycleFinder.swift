@@ -82,7 +82,7 @@ enum DependencyCycleFinder {
         let (operation, foreign) = (event.operation, event.operation as? ForeignJob)
         guard foreign?.foreign.isFinished != true else { return iterator([]) }
         guard !operation.hasOutcome else {
-            // It only has to end, for which a child on no queue waits for its group.
+            // An operation with an outcome only has to end. A child on no queue ends when its group starts it.
             let wait = operation.isTaken ? nil : operation.onlyGroup?.wait(of: operation)
             return iterator(wait.map { [$0] } ?? [])
         }

@@ -423,7 +423,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     override func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) {
-        // Those of a request that is made later are read then.
+        // The policy of a request that is made later is read then.
         (false, own.isRepeat || requestHasKey ? { _ = self.applyRepeatPolicy() } : nil)
     }
 

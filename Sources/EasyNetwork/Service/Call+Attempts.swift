@@ -46,7 +46,7 @@ extension Call {
             var delay: TimeInterval = 0
         }
 
-        /// A message that goes out.
+        /// A message to send.
         struct Outgoing {
             /// Without its credential.
             var message: TransportRequest
@@ -66,7 +66,7 @@ extension Call {
             }
         }
 
-        /// A message that went out, and what came back.
+        /// A message that was sent, and its outcome.
         struct Exchange {
             /// Without its credential.
             var message: TransportRequest
@@ -616,7 +616,7 @@ extension Call {
             case .credential(let refresh): await refresh.wait()
             }
             await call.job?.returnToSlot(call)
-            // It may have been the one to send the trial.
+            // A cancelled call may have been the one to send the trial.
             if case .circuit(let circuit) = wait, Task.isCancelled { circuit.wakeNext() }
         }
     }

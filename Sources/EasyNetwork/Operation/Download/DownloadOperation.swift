@@ -33,7 +33,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         var segmentCount = 1
         var keepsPart = true
         var turn = DownloadTurn()
-        /// nil before the start.
+        /// Nil before the start.
         var run: Run?
     }
 

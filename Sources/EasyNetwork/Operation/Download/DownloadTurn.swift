@@ -22,17 +22,17 @@ struct DownloadTurn: Sendable {
     private enum Fetch {
         case none
         case underWay(Transfer, Hold)
-        /// It ends, and another fetch goes on with it later.
+        /// The fetch ends, and another one resumes the download later.
         case stopped
     }
 
     /// What a fetch would lose with its connection.
     private enum Transfer {
-        /// Nothing: no answer has come, and the request may be sent again.
+        /// Nothing: no response has arrived, and the request may be sent again.
         case asked
-        /// Nothing: the rest can be asked for.
+        /// Nothing: another request can fetch the rest.
         case resumable
-        /// The bytes that have come. The request may be sent again.
+        /// The bytes that have arrived. The request may be sent again.
         case repeatable
         /// The request, which may not be sent again.
         case single

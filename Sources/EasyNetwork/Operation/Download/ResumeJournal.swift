@@ -88,7 +88,7 @@ extension ResumeJournal {
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            // A full disk keeps the journal that is there: its replacement might not fit.
+            // On a full disk the existing journal stays, since its replacement might not fit.
             if errno != ENOSPC, errno != EDQUOT { overwrite(path, data) }
             return
         }
