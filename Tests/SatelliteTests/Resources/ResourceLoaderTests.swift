@@ -72,6 +72,20 @@ struct ResourceLoaderTests {
 
     // MARK: - One load
 
+    @Test("IMG-1: receipts for one resource end in the order in which they were requested")
+    func orderOfReceipts() async {
+        let callbacks = DispatchQueue(label: "callbacks")
+        let fixture = Fixture(host: { $0.callbackQueue = callbacks })
+        fixture.queue.isSuspended = true
+        let order = Locked<[Int]>([])
+        let receipts = (0..<20).map { number in
+            fixture.loader.load(fixture.url("a")) { _ in order.withLock { $0.append(number) } }
+        }
+        fixture.queue.isSuspended = false
+        await expect(eventually { order.withLock { $0.count } == receipts.count })
+        expect(order.withLock { $0 }, equals: Array(0..<20))
+    }
+
     @Test("IMG-1: many who want a resource share one message and one decoding, and later ones find it in memory")
     func coalesces() async throws {
         let fixture = Fixture()
