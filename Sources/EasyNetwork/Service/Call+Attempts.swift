@@ -3,15 +3,15 @@ import Foundation
 extension Call {
     /// The attempts of a call, from its request to its response: a loop over steps, in the call's task.
     ///
-    ///     attempt (adapt, cache) → send (credential, wire) → follow (redirect, validation) → judge (interceptors) → done
-    ///         ↑ │                    ↑                           │                              ↑ │
-    ///         │ └────────────────────│─── the cache's response ──│──────────────────────────────┘ │
-    ///         │                      └─── the next message ──────┴─────── another credential ─────┤
-    ///         └──────────────────────────────── retry, after a delay ─────────────────────────────┘
+    ///     attempt → send (credential) → transmit → follow (redirect, validation) → judge (interceptors) → done
+    ///       ↑ │       ↑                              │                               ↑ │
+    ///       │ └ look ─│─── the cache's response ─────│───────────────────────────────┘ │
+    ///       │         └────── the next message ──────┴─────── another credential ──────┤
+    ///       └─────────────────────────── retry, after a delay ─────────────────────────┘
     ///
-    /// Each step that has to wait, for a delay, the network, a circuit or a credential, goes through `wait`, which gives
-    /// the slot back. The decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``,
-    /// ``ResponseValidation``.
+    /// A step decides, or it waits for one thing: a call under way holds the frames of the steps that wait, and no more.
+    /// What a call waits for without its slot, a delay, the network, a circuit or a credential, goes through `wait`. The
+    /// decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
     struct Attempts {
         typealias CredentialState = RequestAuthentication.CredentialState
         typealias Outcome = Result<NetworkResponse, NetworkError>
@@ -20,11 +20,21 @@ extension Call {
         private enum Step {
             /// The request is prepared once more. The failure is the one that is retried; nil for none.
             case attempt(Cause, after: NetworkError?)
+            /// Interceptors change the message.
+            case adapt(Cause, after: NetworkError?)
+            /// The cache is asked for a response.
+            case look(Outgoing, CacheLookup)
             case send(Outgoing)
+            /// The message has its credential, and goes out.
+            case transmit(Outgoing, TransportRequest, CircuitPass?)
             /// The network has responded, or failed.
             case follow(Exchange)
+            /// The response redirects to this message, if the user's closure agrees.
+            case redirect(Exchange, to: TransportRequest)
             /// The attempt has its outcome: from an exchange, or without one from the cache.
             case judge(Outcome, Exchange?)
+            /// Interceptors are told of the outcome, and may change it.
+            case intercept(Outcome, Exchange?)
             /// A refused credential is replaced, or a failure retried, if that is possible. The refresh is the one that
             /// the step has waited for.
             case recover(Outcome, Exchange?, after: RequestAuthentication.Refresh?)
@@ -44,58 +54,6 @@ extension Call {
         struct Cause {
             var reason: NetworkAttempt.Reason
             var delay: TimeInterval = 0
-        }
-
-        /// A message to send.
-        struct Outgoing {
-            /// Without its credential.
-            var message: TransportRequest
-            var cause: Cause
-            /// The redirects of this attempt so far.
-            var redirectCount = 0
-            /// The message with a new credential, when the last one was refused.
-            var replay: RequestAuthentication.Authorized?
-            /// The refresh of the credential that it has waited for.
-            var refresh: RequestAuthentication.Refresh?
-
-            /// The message whose credential is added once more.
-            var withoutCredential: Outgoing {
-                var other = self
-                (other.replay, other.refresh) = (nil, nil)
-                return other
-            }
-        }
-
-        /// A message that was sent, and its outcome.
-        struct Exchange {
-            /// Without its credential.
-            var message: TransportRequest
-            var redirectCount: Int
-            /// By the host's clock.
-            let begun: TimeInterval
-            var outcome: Outcome
-            var arrival: Arrival
-            /// What the messages before it allow.
-            let safetyBefore: RetrySafety
-            /// Whether the response is the last one of its attempt, and no redirect.
-            var isFinal = false
-
-            /// The response that is judged.
-            var response: NetworkResponse? { isFinal ? try? outcome.get() : nil }
-        }
-
-        /// How the response to a message arrived.
-        struct Arrival {
-            /// Whether the body has gone to its user, so that the response has none.
-            var isBodyUsed = false
-            /// Whether the response does not fit the bytes stored before, and the message is to be sent again.
-            var startsOver = false
-            /// Whether bytes were gained that need not be sent again.
-            var hasProgressed = false
-            /// Whether another response may replace this one.
-            var mayBeginAgain = true
-            /// Why the body of a response that its head decides is not complete; nil if it is.
-            var cut: NetworkError?
         }
 
         /// The verdict of the cache on the request.
@@ -176,22 +134,19 @@ extension Call {
 
         /// Sends the request until there is a response, or an error that is not retried.
         mutating func run() async -> Conclusion {
-            if let replaced = snapshot.replacedContentType, call.isHeard, host.isFirstTold(of: snapshot.request) {
-                call.tell(.contentTypeReplaced(replaced.given, by: replaced.sent))
-            }
-            var step = Step.attempt(Cause(reason: .first), after: nil)
+            var step = begin()
             while true {
                 do throws(NetworkError) {
-                    switch consume step {
-                    case .attempt(let cause, let failure): step = try await attempt(cause, after: failure)
-                    case .send(let outgoing): step = try await send(outgoing)
-                    case .follow(let exchange): step = try await follow(exchange)
-                    case .judge(let outcome, let exchange): step = try await judge(outcome, exchange)
-                    case .recover(let outcome, let exchange, let refresh):
-                        step = try recover(outcome, exchange, after: refresh)
+                    switch step {
+                    case .attempt, .send, .follow, .judge, .recover: step = try decided(step)
+                    case .adapt(let cause, let failure): step = attempt(try await adapted(after: failure), cause)
+                    case .look(let outgoing, let lookup): step = await look(outgoing, lookup)
+                    case .transmit(let outgoing, let message, let pass):
+                        step = await transmit(outgoing, as: message, pass).map(Step.follow) ?? .send(outgoing)
+                    case .redirect(let exchange, let target): step = await redirect(exchange, to: target)
+                    case .intercept(let outcome, let exchange): step = try await intercept(outcome, exchange)
                     case .wait(let wait, let next):
                         await self.wait(wait)
-                        try checkCancellation()
                         step = next
                     case .done(let result):
                         return Conclusion(
@@ -200,9 +155,33 @@ extension Call {
                             acceptedResponse: cache.acceptedResponse
                         )
                     }
+                    try checkCancellation()
                 } catch {
                     step = .done(.failure(adopted(error)))
                 }
+            }
+        }
+
+        @inline(never)
+        private func begin() -> Step {
+            if let replaced = snapshot.replacedContentType, call.isHeard, host.isFirstTold(of: snapshot.request) {
+                call.tell(.contentTypeReplaced(replaced.given, by: replaced.sent))
+            }
+            return .attempt(Cause(reason: .first), after: nil)
+        }
+
+        /// Takes a step that waits for nothing. It is not inlined, so that a call which waits does not hold its frame.
+        @inline(never)
+        private mutating func decided(_ step: Step) throws(NetworkError) -> Step {
+            switch step {
+            case .attempt(let cause, let failure):
+                return isAdapted ? .adapt(cause, after: failure) : attempt(snapshot.message, cause)
+            case .send(let outgoing): return try send(outgoing)
+            case .follow(let exchange): return try follow(exchange)
+            case .judge(let outcome, let exchange): return try judge(outcome, exchange)
+            case .recover(let outcome, let exchange, let refresh):
+                return try recover(outcome, exchange, after: refresh)
+            case .adapt, .look, .transmit, .redirect, .intercept, .wait, .done: return step
             }
         }
 
@@ -213,27 +192,29 @@ extension Call {
 
         // MARK: - Attempt
 
-        private mutating func attempt(_ cause: Cause, after failure: NetworkError?) async throws(NetworkError) -> Step {
-            let message = try await adapted(after: failure)
-            guard let lookup else { return .send(Outgoing(message: message, cause: cause)) }
+        private mutating func attempt(_ message: TransportRequest, _ cause: Cause) -> Step {
+            guard let lookup else { return .send(Outgoing(message, cause)) }
             cache.key = lookup.key(for: message)
             if lookup.isRead, !cache.isAsked {
                 cache.isAsked = true
-                if let outcome = await look(message, lookup) { return .judge(outcome, nil) }
-                try checkCancellation()
-            } else if let candidate = cache.candidate, !candidate.isFor(message) {
-                cache.candidate = nil
+                return .look(Outgoing(message, cause), lookup)
             }
-            return .send(Outgoing(message: cache.candidate?.conditioned(message) ?? message, cause: cause))
+            if let candidate = cache.candidate, !candidate.isFor(message) { cache.candidate = nil }
+            return .send(Outgoing(cache.candidate?.conditioned(message) ?? message, cause))
+        }
+
+        /// Whether something may change the message.
+        private var isAdapted: Bool {
+            // Not `!= nil`, which needs the metadata of a function type with a typed error: macOS 15, iOS 18.
+            if case .some = snapshot.options.beginBody { true } else { !snapshot.interceptors.isEmpty }
         }
 
         /// The message as interceptors make it.
         ///
         /// - Throws: the veto of an interceptor.
+        @inline(never)
         private func adapted(after failure: NetworkError?) async throws(NetworkError) -> TransportRequest {
             var message = snapshot.message
-            // Not `!= nil`, which needs the metadata of a function type with a typed error: macOS 15, iOS 18.
-            if snapshot.interceptors.isEmpty, case .none = snapshot.options.beginBody { return message }
             if let key = safety.key, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = key }
             let context = AttemptContext(request: snapshot.request, history: call.history)
             do {
@@ -244,7 +225,6 @@ extension Call {
             } catch {
                 throw .thrown(error, otherwise: .refused)
             }
-            try checkCancellation()
             try RequestBuilder.check(message)
             if let failure, let key = safety.key, message.headers[Self.keyField] != key { throw failure }
             if hasLeftOrigin(message) {
@@ -259,29 +239,31 @@ extension Call {
             message.url.origin != snapshot.message.url.origin
         }
 
-        /// - Returns: nil when the message is to be sent.
-        private mutating func look(_ message: TransportRequest, _ lookup: CacheLookup) async -> Outcome? {
-            switch await snapshot.look(lookup, for: message, key: cache.key) {
+        // MARK: - Look
+
+        @inline(never)
+        private mutating func look(_ outgoing: Outgoing, _ lookup: CacheLookup) async -> Step {
+            switch await snapshot.look(lookup, for: outgoing.message, key: cache.key) {
             case .answer(let response, let isRefreshed):
                 if let key = cache.key { cache.pendingStore = .answered(lookup, key: key, isRefreshed: isRefreshed) }
                 call.tell(.servedFromCache(response))
-                return .success(response)
+                return .judge(.success(response), nil)
             case .answerAndSend(let response):
                 call.tell(.servedFromCache(response))
                 await show(response)
-                return nil
             case .send(let miss, let candidate):
                 cache.miss = miss
                 cache.candidate = candidate
                 call.tell(.missedCache(miss))
-                return nil
             case .refuse(let miss):
                 call.tell(.missedCache(miss))
-                return .failure(NetworkError(miss, lookup.policy.reading))
+                return .judge(.failure(NetworkError(miss, lookup.policy.reading)), nil)
             }
+            return .send(cache.candidate.map { Outgoing($0.conditioned(outgoing.message), outgoing.cause) } ?? outgoing)
         }
 
         /// Hands over a response of the cache that is followed by the network's, after the interceptors.
+        @inline(never)
         private func show(_ response: NetworkResponse) async {
             guard let show else { return }
             var shown = response
@@ -297,7 +279,7 @@ extension Call {
 
         // MARK: - Send
 
-        private mutating func send(_ outgoing: Outgoing) async throws(NetworkError) -> Step {
+        private mutating func send(_ outgoing: Outgoing) throws(NetworkError) -> Step {
             var message = outgoing.message
             if let replay = outgoing.replay {
                 (message, credential) = (replay.message, replay.credentialState)
@@ -307,29 +289,22 @@ extension Call {
                 switch try authorized(outgoing) {
                 case .ready(let authorized): (message, credential) = (authorized.message, authorized.credentialState)
                 case .wait(let refresh):
-                    var next = outgoing
-                    next.refresh = refresh
-                    return .wait(.credential(refresh), then: .send(next))
+                    outgoing.refresh = refresh
+                    return .wait(.credential(refresh), then: .send(outgoing))
                 case nil: break
                 }
             }
             try checkCancellation()
-            var pass: CircuitPass?
-            if let breaker = circuitBreaker {
-                let circuit = host.circuit(to: message.url)
-                do throws(NetworkError) {
-                    pass = try circuit.pass(breaker)
-                } catch {
-                    guard breaker.waits else { return .judge(.failure(error), nil) }
-                    // The network and the credential may go meanwhile, also the new one of a replay.
-                    return .wait(.circuit(circuit), then: .send(outgoing.withoutCredential))
-                }
+            // Should the message not go out, the network and the credential may have gone meanwhile, also the new one of
+            // a replay.
+            (outgoing.replay, outgoing.refresh) = (nil, nil)
+            guard let breaker = circuitBreaker else { return .transmit(outgoing, message, nil) }
+            let circuit = host.circuit(to: message.url)
+            do throws(NetworkError) {
+                return .transmit(outgoing, message, try circuit.pass(breaker))
+            } catch {
+                return breaker.waits ? .wait(.circuit(circuit), then: .send(outgoing)) : .judge(.failure(error), nil)
             }
-            guard let exchange = await exchange(outgoing, as: message, pass) else {
-                return .send(outgoing.withoutCredential)
-            }
-            try checkCancellation()
-            return .follow(exchange)
         }
 
         /// The message with its credential; nil without one. Another origin than that of the request gets none.
@@ -349,7 +324,6 @@ extension Call {
                 over: call.refreshService
             )
             if case .ready(let authorized) = authorization {
-                try checkCancellation()
                 try RequestBuilder.check(authorized.message)
             }
             return authorization
@@ -370,39 +344,64 @@ extension Call {
         // MARK: - Follow
 
         /// Decides which message follows: a redirect, the same one without its conditions or its range, or none.
-        private mutating func follow(_ exchange: Exchange) async throws(NetworkError) -> Step {
-            var exchange = exchange
+        private mutating func follow(_ exchange: Exchange) throws(NetworkError) -> Step {
             guard case .success(let response) = exchange.outcome else { return .judge(exchange.outcome, exchange) }
-            var next = Outgoing(
-                message: exchange.message,
-                cause: Cause(reason: .startOver),
-                redirectCount: exchange.redirectCount
-            )
             if exchange.arrival.startsOver {
                 counts.startOvers += 1
                 guard counts.startOvers <= Self.againLimit else {
                     let message = "the ranges that it sends did not fit \(Self.againLimit) times"
                     throw response.error(.badServerResponse, message: message)
                 }
-                return .send(next)
+                return .send(exchange.next(exchange.message, .startOver))
             }
             if response.statusCode == 304, let candidate = cache.candidate.take() {
                 // The response confirms another entry than the cache has.
-                next.message = candidate.unconditioned(exchange.message)
-                next.cause = Cause(reason: .unconditional)
-                return .send(next)
+                return .send(exchange.next(candidate.unconditioned(exchange.message), .unconditional))
             }
+            let rules = RedirectRules(policy: snapshot.redirects)
             do throws(NetworkError) {
-                if let target = try await redirect(exchange, response) {
-                    next.message = target
-                    next.cause = Cause(reason: .redirect)
-                    next.redirectCount += 1
-                    return .send(next)
+                let count = exchange.redirectCount
+                guard let target = try rules.redirect(of: exchange.message, by: response, count: count) else {
+                    return accept(exchange)
                 }
+                return snapshot.redirects.decide == nil ? redirected(exchange, to: target) : .redirect(exchange, to: target)
             } catch {
                 return .judge(.failure(error), exchange)
             }
+        }
+
+        /// Asks the user's closure about a redirect.
+        @inline(never)
+        private mutating func redirect(_ exchange: Exchange, to target: TransportRequest) async -> Step {
+            guard case .success(let response) = exchange.outcome,
+                let decided = await snapshot.redirects.decide?(target, response)
+            else { return accept(exchange) }
+            do throws(NetworkError) {
+                try RequestBuilder.check(decided)
+            } catch {
+                return .judge(.failure(error), exchange)
+            }
+            let rules = RedirectRules(policy: snapshot.redirects)
+            return redirected(exchange, to: rules.checked(decided, insteadOf: target, after: exchange.message))
+        }
+
+        private mutating func redirected(_ exchange: Exchange, to target: TransportRequest) -> Step {
+            // The stored response belongs to another address.
+            var message = cache.candidate.take()?.unconditioned(target) ?? target
+            // A redirect is a part of its attempt, and so of its time.
+            if let total = message.deadlines.total {
+                // A body that was not read to its end leaves no metrics.
+                let metrics = (try? exchange.outcome.get())?.history.last?.metrics
+                let used = metrics?.total ?? clock.now - exchange.begun
+                message.deadlines.total = max(total - used, .leastNonzeroMagnitude)
+            }
+            return .send(exchange.next(message, .redirect))
+        }
+
+        /// No message follows the exchange: its response is that of the attempt.
+        private mutating func accept(_ exchange: Exchange) -> Step {
             exchange.isFinal = true
+            guard let response = exchange.response else { return .judge(exchange.outcome, exchange) }
             // The body's user has checked that the response is accepted.
             if !exchange.arrival.isBodyUsed,
                 let error = snapshot.validation.error(for: response, cut: exchange.arrival.cut)
@@ -413,37 +412,18 @@ extension Call {
             return .judge(exchange.outcome, exchange)
         }
 
-        /// - Returns: the message that the response redirects to; nil when it is no redirect that is followed.
-        private mutating func redirect(
-            _ exchange: Exchange,
-            _ response: NetworkResponse
-        ) async throws(NetworkError) -> TransportRequest? {
-            let rules = RedirectRules(policy: snapshot.redirects)
-            guard var message = try rules.redirect(of: exchange.message, by: response, count: exchange.redirectCount)
-            else { return nil }
-            if let decide = snapshot.redirects.decide {
-                guard let decided = await decide(message, response) else { return nil }
-                try RequestBuilder.check(decided)
-                message = rules.checked(decided, insteadOf: message, after: exchange.message)
-            }
-            // The stored response belongs to another address.
-            message = cache.candidate.take()?.unconditioned(message) ?? message
-            // A redirect is a part of its attempt, and so of its time.
-            if let total = message.deadlines.total {
-                // A body that was not read to its end leaves no metrics.
-                let used = response.history.last?.metrics?.total ?? clock.now - exchange.begun
-                message.deadlines.total = max(total - used, .leastNonzeroMagnitude)
-            }
-            return message
-        }
-
         // MARK: - Judge
 
-        private mutating func judge(_ given: Outcome, _ exchange: Exchange?) async throws(NetworkError) -> Step {
+        private mutating func judge(_ given: Outcome, _ exchange: Exchange?) throws(NetworkError) -> Step {
             var outcome = given
             if case .failure(let error) = outcome { outcome = .failure(adopted(error)) }
-            try checkCancellation()
-            guard !snapshot.interceptors.isEmpty else { return try recover(outcome, exchange, after: nil) }
+            return try snapshot.interceptors.isEmpty
+                ? recover(outcome, exchange, after: nil) : .intercept(outcome, exchange)
+        }
+
+        @inline(never)
+        private mutating func intercept(_ given: Outcome, _ exchange: Exchange?) async throws(NetworkError) -> Step {
+            var outcome = given
             switch await decision(on: outcome) {
             case .proceed: break
             case .succeed(var response):
@@ -515,8 +495,9 @@ extension Call {
                     guard let exchange else { break }
                     // A refused message has changed nothing on the server; those before it may have.
                     safety = exchange.safetyBefore
-                    let cause = Cause(reason: .authentication)
-                    return .send(Outgoing(message: exchange.message, cause: cause, replay: replay))
+                    let next = Outgoing(exchange.message, Cause(reason: .authentication))
+                    next.replay = replay
+                    return .send(next)
                 case .wait(let refresh):
                     return .wait(.credential(refresh), then: .recover(outcome, exchange, after: refresh))
                 case nil: break
@@ -587,6 +568,7 @@ extension Call {
             return response
         }
 
+        @inline(never)
         func adopted(_ error: NetworkError) -> NetworkError {
             var error = error
             error.adopt(call.history)
@@ -596,6 +578,7 @@ extension Call {
         // MARK: - Wait
 
         /// Waits without the slot, which goes back when all calls of the job wait, and comes again before the next step.
+        @inline(never)
         private func wait(_ wait: Wait) async {
             let (reason, event): (@Sendable () -> WaitReason, NetworkEvent.Kind?)
             switch wait {

@@ -1,22 +1,113 @@
 import Foundation
 
+extension Call.Attempts {
+    /// A message to send. It is an object, as a call under way holds every copy that its steps make of a value.
+    final class Outgoing {
+        /// Without its credential.
+        let message: TransportRequest
+        let cause: Cause
+        /// The redirects of this attempt so far.
+        let redirectCount: Int
+        /// The message with a new credential, when the last one was refused.
+        var replay: RequestAuthentication.Authorized?
+        /// The refresh of the credential that it has waited for.
+        var refresh: RequestAuthentication.Refresh?
+
+        init(_ message: TransportRequest, _ cause: Cause, redirectCount: Int = 0) {
+            (self.message, self.cause, self.redirectCount) = (message, cause, redirectCount)
+        }
+    }
+
+    /// A message that was sent, and its outcome.
+    final class Exchange {
+        /// Without its credential.
+        let message: TransportRequest
+        let redirectCount: Int
+        /// By the host's clock.
+        let begun: TimeInterval
+        let outcome: Outcome
+        let arrival: Arrival
+        /// What the messages before it allow.
+        let safetyBefore: RetrySafety
+        /// Whether the response is the last one of its attempt, and no redirect.
+        var isFinal = false
+
+        init(
+            _ outgoing: Outgoing,
+            begun: TimeInterval,
+            _ outcome: Outcome,
+            _ arrival: Arrival,
+            safetyBefore: RetrySafety
+        ) {
+            (message, redirectCount) = (outgoing.message, outgoing.redirectCount)
+            (self.begun, self.outcome, self.arrival, self.safetyBefore) = (begun, outcome, arrival, safetyBefore)
+        }
+
+        /// The response that is judged.
+        var response: NetworkResponse? { isFinal ? try? outcome.get() : nil }
+
+        /// The message that follows in the same attempt.
+        func next(_ message: TransportRequest, _ reason: NetworkAttempt.Reason) -> Outgoing {
+            let count = redirectCount + (reason == .redirect ? 1 : 0)
+            return Outgoing(message, Cause(reason: reason), redirectCount: count)
+        }
+    }
+
+    /// How the response to a message arrived.
+    struct Arrival {
+        /// Whether the body has gone to its user, so that the response has none.
+        var isBodyUsed = false
+        /// Whether the response does not fit the bytes stored before, and the message is to be sent again.
+        var startsOver = false
+        /// Whether bytes were gained that need not be sent again.
+        var hasProgressed = false
+        /// Whether another response may replace this one.
+        var mayBeginAgain = true
+        /// Why the body of a response that its head decides is not complete; nil if it is.
+        var cut: NetworkError?
+    }
+}
+
 /// One message of a call: what is added to it last, its response, and what is recorded of both.
 extension Call.Attempts {
     /// - Parameter message: with its credential; it is given its cookies, its trace, and the range of a download.
     /// - Returns: nil when the user has signed out or in since the credential was added: nothing was sent.
-    mutating func exchange(
+    @inline(never)
+    mutating func transmit(
         _ outgoing: Outgoing,
         as message: TransportRequest,
         _ pass: CircuitPass?
     ) async -> Exchange? {
-        var message = message
-        // First, so that what is told of the message is what is sent.
-        snapshot.addCookies(to: &message)
         let span = call.trace.map { TraceSpan(in: $0.context) }
-        if let span { addTrace(span.context, to: &message) }
-        var read: BodyReading?
+        // First, so that what is told of the message is what is sent.
+        var (message, read) = (completed(message, span), BodyReading?.none)
         if let consumer = call.request.consumer { (message, read) = await consumer(message) }
         guard isUserCurrent else { return nil }
+        let body = begin(outgoing, message, span, isRead: read != nil)
+        let begun = clock.now
+        let (outcome, arrival) = await receive(message, body, read, pass)
+        return end(outgoing, message.method, body, begun: begun, outcome, arrival, pass)
+    }
+
+    /// The message with its cookies and its trace.
+    @inline(never)
+    private func completed(_ message: TransportRequest, _ span: TraceSpan?) -> TransportRequest {
+        var message = message
+        snapshot.addCookies(to: &message)
+        if let span { addTrace(span.context, to: &message) }
+        return message
+    }
+
+    /// Records that a message goes out.
+    ///
+    /// - Returns: its response, which has not been started.
+    @inline(never)
+    private mutating func begin(
+        _ outgoing: Outgoing,
+        _ message: TransportRequest,
+        _ span: TraceSpan?,
+        isRead: Bool
+    ) -> BodyStream {
         if !hasSent { host.payForRetries() }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: outgoing.cause.reason, request: line, delay: outgoing.cause.delay)
@@ -27,8 +118,8 @@ extension Call.Attempts {
         let ofReader: BodyStream.Decision = { [snapshot] head in
             head.statusCode == 206 ? nil : snapshot.patience(for: head)
         }
-        let body = BodyStream(read == nil ? snapshot.patience : ofReader)
-        if read != nil, case let count = call.wantedBodyCount, count > 0 { body.keepBeginning(count) }
+        let body = BodyStream(isRead ? ofReader : snapshot.patience)
+        if isRead, case let count = call.wantedBodyCount, count > 0 { body.keepBeginning(count) }
         call.noteStart(attempt, message, body)
         cache.acceptedResponse = nil
         if let lookup {
@@ -42,8 +133,22 @@ extension Call.Attempts {
             ).map { .store($0) }
         }
         call.tell(.attemptStarted(attempt, message))
-        let begun = clock.now
-        var (outcome, arrival) = await receive(message, body, read, pass)
+        return body
+    }
+
+    /// Records how a message ended.
+    ///
+    /// - Parameter method: of the message that was sent.
+    @inline(never)
+    private mutating func end(
+        _ outgoing: Outgoing,
+        _ method: NetworkService.Method,
+        _ body: BodyStream,
+        begun: TimeInterval,
+        _ outcome: consuming Outcome,
+        _ arrival: Arrival,
+        _ pass: CircuitPass?
+    ) -> Exchange {
         if let pass { end(pass, outcome) }
         if !arrival.isBodyUsed, !arrival.startsOver, case .success(let response) = outcome,
             let confirmed = cache.candidate?.confirmed(by: response, at: clock.date)
@@ -52,7 +157,7 @@ extension Call.Attempts {
         }
         // Moved and not mapped, which would copy the response.
         switch consume outcome {
-        case .success(let response): outcome = .success(snapshot.prepared(response, message.method))
+        case .success(let response): outcome = .success(snapshot.prepared(response, method))
         case .failure(let error): outcome = .failure(error)
         }
         let beginning = arrival.isBodyUsed ? body.beginning : nil
@@ -62,14 +167,7 @@ extension Call.Attempts {
             response.history = history
             outcome = .success(response)
         }
-        return Exchange(
-            message: outgoing.message,
-            redirectCount: outgoing.redirectCount,
-            begun: begun,
-            outcome: outcome,
-            arrival: arrival,
-            safetyBefore: safetyBefore
-        )
+        return Exchange(outgoing, begun: begun, outcome, arrival, safetyBefore: safetyBefore)
     }
 
     /// Adds the trace, unless the message has its own. A request that asks for it itself sends it to its own origin,
@@ -133,6 +231,7 @@ extension Call.Attempts {
     /// Whether the user has neither signed out nor in since the credential was added.
     private var isUserCurrent: Bool { credential.flatMap { host.settings.authentication?.isCurrent($0) } ?? true }
 
+    @inline(never)
     private func keepCookies(_ headers: HTTPHeaders, from url: URL) {
         // After a cancel, and after the user has signed out, the jar may have been emptied for another user.
         guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled, isUserCurrent
@@ -152,16 +251,29 @@ extension Call.Attempts {
         _ pass: CircuitPass?
     ) async -> (outcome: Outcome, arrival: Arrival) {
         body.start(message, over: host.settings.transport)
-        // The others need not wait for its body, nor until a long upload has been sent.
-        if let pass, let timer = pass.trustAfterTrialTime({ [call] in call.tell($0) }) {
-            if let head = try? await body.head(), let change = pass.end(head, at: clock.date) { call.tell(change) }
-            timer.cancel()
-        }
-        guard let read else {
-            let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount, clock)
-            if let head = collected.head { keepCookies(head.headers, from: message.url) }
-            return received(collected, from: message.url)
-        }
+        if let pass { await trust(pass, body) }
+        if let read { return await receive(message, body, read) }
+        let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount, clock)
+        if let head = collected.head { keepCookies(head.headers, from: message.url) }
+        return received(collected, from: message.url)
+    }
+
+    /// Tells the circuit how a trial goes before its end: the others need not wait for its body, nor until a long upload
+    /// has been sent.
+    @inline(never)
+    private func trust(_ pass: CircuitPass, _ body: BodyStream) async {
+        guard let timer = pass.trustAfterTrialTime({ [call] in call.tell($0) }) else { return }
+        if let head = try? await body.head(), let change = pass.end(head, at: clock.date) { call.tell(change) }
+        timer.cancel()
+    }
+
+    /// Hands the body of a response to its reader.
+    @inline(never)
+    private func receive(
+        _ message: TransportRequest,
+        _ body: BodyStream,
+        _ read: BodyReading
+    ) async -> (outcome: Outcome, arrival: Arrival) {
         let head: TransportHead
         do throws(NetworkError) {
             head = try await body.head()
@@ -197,6 +309,7 @@ extension Call.Attempts {
     }
 
     /// A response that its head decides counts whether its body is complete or not.
+    @inline(never)
     private func received(_ collected: BodyStream.Collected, from url: URL) -> (Outcome, Arrival) {
         var arrival = Arrival()
         do throws(NetworkError) {

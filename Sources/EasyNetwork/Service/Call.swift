@@ -147,18 +147,22 @@ final class Call: Sendable {
             item = conclusion.result.flatMap { $0.item(request.map) }
             hasLeftSlot = false
             if let makeItem = request.makeItem, case .success(let response) = conclusion.result {
-                endDeadline()
-                job?.leaveSlot(self)
                 hasLeftSlot = true
-                do {
-                    item = .success(try await makeItem(response))
-                } catch {
-                    item = .failure(response.mappingError(error))
-                }
+                item = await self.item(of: response, makeItem)
             }
             // When a stored response can no longer be read, the request is sent.
             (order, show) = (.pass(.unreadable), nil)
         } while !Task.isCancelled && conclusion.removeUnusable(after: item.failure)
+        end(conclusion, item, snapshot)
+    }
+
+    /// The task has its item or its error. It is not inlined, so that a call which waits does not hold its frame.
+    @inline(never)
+    private func end(
+        _ conclusion: consuming Conclusion,
+        _ item: Result<any Sendable, NetworkError>,
+        _ snapshot: RequestSnapshot?
+    ) {
         guard let completion = close() else { return }
         group.leave(self)
         host.invalidateStored(after: conclusion.result)
@@ -170,12 +174,28 @@ final class Call: Sendable {
         var response = conclusion.takeResponse()
         // This is the only reference here, so that it is not copied.
         if !request.keepsBody, !(request.isAnnounced && host.settings.postsNotifications) { response?.dropBody() }
-        WorkQueue.finish { [response, item, keep] in self.complete(response, item, keep, completion) }
+        WorkQueue.finish { [response, item, keep] in completion(response, item, keep) }
+    }
+
+    /// Makes the item without the slot.
+    @inline(never)
+    private func item(
+        of response: NetworkResponse,
+        _ makeItem: @Sendable (NetworkResponse) async throws -> any Sendable
+    ) async -> Result<any Sendable, NetworkError> {
+        endDeadline()
+        job?.leaveSlot(self)
+        do {
+            return .success(try await makeItem(response))
+        } catch {
+            return .failure(response.mappingError(error))
+        }
     }
 
     /// Reads the request and sends it.
     ///
     /// - Parameter snapshot: the request as it was read, or is read here.
+    @inline(never)
     private func conclude(
         _ order: CacheLookup.Order,
         _ show: (@Sendable (NetworkResponse) -> Void)?,
@@ -192,19 +212,6 @@ final class Call: Sendable {
         }
     }
 
-    private func complete(
-        _ response: NetworkResponse?,
-        _ result: Result<any Sendable, NetworkError>,
-        _ keep: (@Sendable () -> Void)?,
-        _ completion: Completion
-    ) {
-        if request.isTold { host.tell(.callEnded(result.failure), of: self, job) }
-        if request.isAnnounced { host.postEnd(of: request.request, response, result.failure) }
-        var response = response
-        if !request.keepsBody { response?.dropBody() }
-        completion(response, result, keep)
-    }
-
     /// Ends the call from outside; later results of its task are ignored.
     func fail(_ error: NetworkError) {
         var old = State()
@@ -216,7 +223,7 @@ final class Call: Sendable {
         WorkQueue.shared.add { [error] in
             self.group.leave(self)
             self.host.invalidateStored(after: .failure(error))
-            self.complete(nil, .failure(error), nil, completion)
+            completion(nil, .failure(error), nil)
         }
     }
 
