@@ -19,7 +19,7 @@ final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
         finish()
     }
 
-    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        if let returned = returned.withLock({ $0 }) { returned.whenSet(done) } else { done() }
+    override func endWork(after error: NetworkError?) -> [Promise<Void>] {
+        returned.withLock { $0 }.map { [$0] } ?? []
     }
 }

@@ -147,7 +147,7 @@ extension GroupOperation {
         state.withLock { $0.group.settle() }
         handOn()
         endIfComplete()
-        deliverIfDrained()
+        noteIfDrained()
     }
 
     final func endIfComplete() {
@@ -174,7 +174,7 @@ extension GroupOperation {
         }
         state.withLock { $0.group.restEnded() }
         handOn()
-        deliverIfDrained()
+        noteIfDrained()
     }
 
     /// The error of the children that were not handed on; nil when they are cancelled.
@@ -187,15 +187,15 @@ extension GroupOperation {
         return OperationDependency(failed, .requireSuccess).failure
     }
 
-    final func deliverIfDrained() {
-        let (done, isEmpty) = state.withLock { state in
-            (state.group.isDrained ? state.done.take() : nil, state.group.count == 0)
-        }
-        guard let done else { return }
-        let callback = takeEndCallback()
+    final func noteIfDrained() {
+        if state.withLock({ $0.group.isDrained }) { drained.set() }
+    }
+
+    /// Calls the closures and the delegate of the end, or `done` if there are none.
+    final func deliver(_ callback: Then?, _ done: @escaping @Sendable () -> Void) {
         let queue = callback == nil ? WorkQueue.shared : serialQueue
         // Behind the last change of the progress.
-        if isEmpty {
+        if state.withLock({ $0.group.count == 0 }) {
             changeProgress { progress in
                 progress.totalUnitCount = 1
                 progress.completedUnitCount = 1

@@ -47,8 +47,6 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         /// The children's queue when the group is on no ``NetworkQueue``, once the first child runs.
         var ownQueue: NetworkQueue?
         var isHandingOn = false
-        /// Called when the group has ended and every child has finished.
-        var done: (@Sendable () -> Void)?
         var isProgressClaimed = false
         var closures = Callbacks<
             @Sendable (GroupOperation) -> Void, @Sendable (GroupOperation, NetworkError) -> Void
@@ -61,6 +59,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     }
 
     let state: Locked<State>
+    /// Set when the group has ended and every child has finished.
+    let drained = Promise<Void>()
 
     /// The number of children that run at once; a number below 1 means as many as the queue allows. In a
     /// ``ChainOperation`` 1.
@@ -165,8 +165,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// Accepts no closure from now on.
     ///
     /// - Returns: the call of the delegate and the closures, for the callback queue; nil when there is nothing to call.
-    final func takeEndCallback() -> Then? {
-        let error = error
+    final func takeEndCallback(_ error: NetworkError?) -> Then? {
         // Not under the lock: this may be the last reference to it.
         let hasDelegate = delegate != nil
         let (isAwaited, isAwaitedOnMain) = state.withLock { state in
@@ -241,14 +240,16 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         endChildren()
     }
 
-    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        state.withLock { state in
-            state.group.begin()
-            state.done = done
-        }
+    override func endWork(after error: NetworkError?) -> [Promise<Void>] {
+        state.withLock { $0.group.begin() }
         endChildren()
         handOn()
-        deliverIfDrained()
+        noteIfDrained()
+        return [drained]
+    }
+
+    override func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
+        deliver(takeEndCallback(error), done)
     }
 }
 

@@ -3,16 +3,34 @@ import Foundation
 
 /// The callbacks of an end.
 extension ItemOperation {
-    /// Calls back, after the last progress and the cache's item, and stores the answer afterwards.
-    final func deliverItem(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        // Everything taken here is released outside the lock.
-        let (_, call, cachedDelivery, meter, keep) = state.withLock { state in
+    /// Calls back, after the last progress and the cache's item, and stores the response afterwards.
+    final func deliver(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
+        // Asked before, as it is behind the lock, too.
+        let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
+        var unheard = ItemOperationState.Closures()
+        // All that is taken here is released outside the lock; the delegate, too, as this may be the last to hold it.
+        let (source, call, delegate, result, waits, keep) = state.withLock { state in
             state.isClosed = true
-            return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter, state.keep.take())
+            let delegate = state.delegate
+            let isHeard = !isSilent && (delegate != nil || state.closures.hear(error))
+            if !isHeard {
+                state.delegate = nil
+                swap(&state.closures, &unheard)
+            }
+            return (
+                state.source.take(), state.call.take(), delegate,
+                isHeard ? error.map(Result.failure) ?? state.item.map(Result.success) : nil,
+                (meter: state.meter, cached: state.cachedDelivery, preprocess: state.closures.preprocess.take()),
+                // The jobs that share its response store it.
+                ownTraits.isHidden ? nil : state.keep.take()
+            )
         }
+        withExtendedLifetime((source, delegate, unheard)) {}
+        // It was finished by hand.
+        if error != nil { call?.cancel() }
         var done = done
         if let keep {
-            // An answer that stops the program in a callback is not found again.
+            // A response that stops the program in a callback is not found again.
             done = { [done] in
                 // Not on the user's queue, as it may decode.
                 WorkQueue.run {
@@ -21,55 +39,27 @@ extension ItemOperation {
                 }
             }
         }
-        // It was finished manually.
-        if error != nil { call?.cancel() }
-        guard let meter else { return callBack(error, after: cachedDelivery, done) }
-        meter.finish(success: error == nil) { [done] in self.callBack(error, after: cachedDelivery, done) }
-    }
-
-    private func callBack(
-        _ error: NetworkError?,
-        after cachedDelivery: Promise<Void>?,
-        _ done: @escaping @Sendable () -> Void
-    ) {
-        guard let cachedDelivery else { return callBack(error, done) }
-        cachedDelivery.whenSet { self.callBack(error, done) }
-    }
-
-    private func callBack(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        // Asked before, as it is behind the lock, too.
-        let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
-        var preprocess: (@Sendable (Result<any Sendable, NetworkError>) -> Void)?
-        var unused = ItemOperationState.Closures()
-        let (delegate, result) = state.withLock { state -> (AnyObject?, Result<any Sendable, NetworkError>?) in
-            // The delegate comes along, as we may be the last to hold it.
-            let delegate = state.delegate
-            let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
-            let hasOthers =
-                state.closures.preprocess != nil || state.closures.willDeliver != nil || state.closures.onMain != nil
-                || error == nil && state.closures.successWithResponse != nil
-            guard !isSilent, isCalled || hasOthers || delegate != nil else {
-                state.delegate = nil
-                swap(&state.closures, &unused)
-                return (delegate, nil)
-            }
-            preprocess = state.closures.preprocess.take()
-            return (delegate, error.map(Result.failure) ?? state.item.map(Result.success))
+        guard waits.meter != nil || waits.cached != nil || waits.preprocess != nil else {
+            return hand(over: result, inPlace: inPlace, done)
         }
-        withExtendedLifetime((delegate, unused)) {}
-        guard let result else { return done() }
-        guard let preprocess else { return hand(over: result, done) }
-        WorkQueue.shared.add {
-            preprocess(result)
-            self.hand(over: result, done)
+        WorkQueue.task { [done] in
+            await waits.meter?.finish(success: error == nil).wait()
+            await waits.cached?.wait()
+            if let result { waits.preprocess?(result) }
+            self.hand(over: result, inPlace: false, done)
         }
     }
 
     /// The response of an operation that has succeeded with a message, as every ``RequestOperation`` does.
     final var responseOfItem: NetworkResponse { response ?? NetworkResponse() }
 
-    private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
-        WorkQueue.call(on: deliveryQueue) {
+    private func hand(
+        over result: Result<any Sendable, NetworkError>?,
+        inPlace: Bool,
+        _ done: @escaping @Sendable () -> Void
+    ) {
+        guard let result else { return done() }
+        WorkQueue.call(on: deliveryQueue, inPlace: inPlace) {
             let isAwaitedOnMain = WorkQueue.userCode {
                 // Taken only now: they may have been released before.
                 let (closures, delegate) = self.state.withLock { state in

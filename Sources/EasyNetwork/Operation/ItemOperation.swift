@@ -390,8 +390,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
                 }
                 // It was finished by hand, or detached.
                 if isTooLate { keep?() }
-                self.end(nil)
-            case .failure(let error): self.finish(error)
+                self.end(nil, inPlace: true)
+            case .failure(let error): self.end(error, inPlace: true)
             }
         }
     }
@@ -457,8 +457,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         if !hasSentRequest { super.failedUnheard(error) }
     }
 
-    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        if error == nil { return deliverItem(nil, done) }
-        super.deliver(error) { self.deliverItem(error, done) }
+    override func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
+        deliver(error, inPlace: inPlace, done)
     }
 }

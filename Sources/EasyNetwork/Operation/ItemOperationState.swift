@@ -21,6 +21,12 @@ struct ItemOperationState {
         var successWithResponse: (@Sendable (Item, NetworkResponse) -> Void)?
         /// Nil for most operations.
         var onMain: ClosuresOnMain?
+
+        /// Whether one of them hears of this end.
+        func hear(_ error: NetworkError?) -> Bool {
+            preprocess != nil || willDeliver != nil || onMain != nil
+                || (error == nil ? success != nil || successWithResponse != nil : failure != nil)
+        }
     }
 
     /// The closures for the main actor: an object of their own, as few operations have them.

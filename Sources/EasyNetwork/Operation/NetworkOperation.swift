@@ -88,9 +88,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     /// Ends the operation without asking for a missing result.
-    final func end(_ error: NetworkError?) {
+    ///
+    /// - Parameter inPlace: whether this is the last piece of the package's work on this thread of the ``WorkQueue``, so
+    ///   that the callbacks may run on it. Default false.
+    final func end(_ error: NetworkError?, inPlace: Bool = false) {
         let (wins, action) = core.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
-        if wins { proceed(with: action) }
+        if wins { proceed(with: action, inPlace: inPlace) }
     }
 
     /// The error of the operation; nil before the end and after success.
@@ -112,10 +115,18 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Releases the callbacks without calling them. The work goes on.
     func detach() {}
 
-    /// Runs the callbacks, then calls `done`, on any thread.
+    /// The outcome is known: ends what is left of the work. Called once, without a lock.
     ///
     /// - Parameter error: the operation's own.
-    func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+    /// - Returns: what the callbacks wait for.
+    func endWork(after error: NetworkError?) -> [Promise<Void>] { [] }
+
+    /// Runs the callbacks, then calls `done`, on any thread. Called once, without a lock.
+    ///
+    /// - Parameters:
+    ///   - error: the operation's own.
+    ///   - inPlace: see ``end(_:inPlace:)``.
+    func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
         done()
     }
 
@@ -190,17 +201,17 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Called by the queue. A subclass that overrides it calls `super.start()` first.
     open override func start() {
-        guard core.withLock({ $0.lifecycle.start() }) else { return }
-        didStart()
         announce { willChangeValue(forKey: "isExecuting") }
-        let (dependencies, conditions, accessories) = core.withLock { state in
-            state.lifecycle.showExecuting()
+        let begun = core.withLock { state -> (([OperationDependency], [OperationCondition], [OperationAccessory])?) in
+            guard state.lifecycle.start() else { return nil }
             let conditions = state.options?.conditions.take() ?? []
             let accessories = state.options?.accessories ?? []
             if !conditions.isEmpty || !accessories.isEmpty { state.options?.heldCalls = [] }
             return (state.dependencies, conditions, accessories)
         }
+        if begun != nil { didStart() }
         announce { didChangeValue(forKey: "isExecuting") }
+        guard let (dependencies, conditions, accessories) = begun else { return }
         let obstacle = dependencies.lazy.compactMap(\.failure).first
         guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
         tellAccessories(accessories, { $0.willStart }) {
@@ -215,7 +226,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         // It may have been started by hand by now.
         guard core.withLock({ $0.lifecycle.startIsCalled() }) else { return }
         WorkQueue.userCode { start() }
-        if core.withLock({ $0.lifecycle.startHasReturned() }) == .deliver { deliverAndConclude() }
+        if core.withLock({ $0.lifecycle.startHasReturned() }) == .deliver { deliver() }
     }
 
     private func begin(_ obstacle: NetworkError?, _ conditions: [OperationCondition]) {
@@ -224,7 +235,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
         guard action == .execute else {
             stop()
-            if action == .deliver { deliverAndConclude() }
+            if action == .deliver { deliver() }
             return
         }
         let needsPreparing = traits.needsPreparing
@@ -325,27 +336,34 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         set { _ = core.withLock { exchange(&$0.completion, with: newValue) } }
     }
 
-    private func proceed(with action: OperationLifecycle.Action) {
+    private func proceed(with action: OperationLifecycle.Action, inPlace: Bool = false) {
         switch action {
-        case .deliver: deliverAndConclude()
+        case .deliver: deliver(inPlace: inPlace)
         case .endEarly:
             if let scheduling { scheduling.queue.operationDidEndEarly(scheduling.job) } else { announceReadiness() }
         case .none, .execute: break
         }
     }
 
-    private func deliverAndConclude() {
+    /// From the outcome to the end: the rest of the work, the callbacks between those of the accessories, the queue.
+    private func deliver(inPlace: Bool = false) {
         let (accessories, holdsCalls, error) = core.withLock { state in
             (state.options?.accessories.take() ?? [], state.options?.heldCalls != nil, state.lifecycle.error)
         }
         // Calls held back until the end are refused, with the operation's error.
         if holdsCalls { stop() }
-        guard !accessories.isEmpty else { return deliver(error) { self.conclude() } }
-        tellAccessories(accessories, { $0.willStop }) {
-            self.deliver(error) {
-                self.tellAccessories(accessories, { $0.didStop }) { self.conclude() }
+        guard accessories.isEmpty else {
+            return tellAccessories(accessories, { $0.willStop }) {
+                self.endWork(after: error).whenSet {
+                    self.callBack(error, inPlace: false) {
+                        self.tellAccessories(accessories, { $0.didStop }) { self.conclude() }
+                    }
+                }
             }
         }
+        let rest = endWork(after: error)
+        if rest.isEmpty { return callBack(error, inPlace: inPlace) { self.conclude() } }
+        rest.whenSet { self.callBack(error, inPlace: false) { self.conclude() } }
     }
 
     /// Calls observers, which may block. Foundation on Linux has none: there only the end is announced, to its queue.

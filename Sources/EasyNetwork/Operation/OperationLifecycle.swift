@@ -45,7 +45,7 @@ struct OperationLifecycle {
     /// Whether ``cancel()`` decided the outcome.
     private(set) var isCancelled = false
     /// The value of `Operation.isExecuting`.
-    private(set) var isExecuting = false
+    var isExecuting: Bool { phase != .waiting && phase != .finished }
     /// Whether a queue's call of `start()` has not returned.
     private var startIsUnderWay = false
 
@@ -55,8 +55,7 @@ struct OperationLifecycle {
 
     /// Starts the operation, for its queue.
     ///
-    /// - Returns: true when `isExecuting` is to be announced around ``showExecuting()``, and then ``began(obstacle:)``
-    ///   to be called; false when the operation was started before.
+    /// - Returns: true when ``began(obstacle:)`` is to be called next; false when the operation was started before.
     mutating func start() -> Bool {
         guard phase == .waiting else { return false }
         phase = .starting
@@ -75,10 +74,6 @@ struct OperationLifecycle {
     mutating func startHasReturned() -> Action {
         startIsUnderWay = false
         return phase == .executing ? deliverIfEnded() : .none
-    }
-
-    mutating func showExecuting() {
-        isExecuting = true
     }
 
     /// Notes that the start has been announced.
@@ -116,6 +111,5 @@ struct OperationLifecycle {
     /// Notes that the end is being announced.
     mutating func concluded() {
         phase = .finished
-        isExecuting = false
     }
 }

@@ -18,8 +18,6 @@ struct SharedMessage: Sendable {
 package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked Sendable {
     // Sendable because what changes is behind a lock.
     private let message: SharedMessage
-    /// Stores the answer in the cache; nil once that was done.
-    private let store = Locked<(@Sendable () -> Void)?>(nil)
 
     /// A job for which one operation waits already.
     init(_ message: SharedMessage) {
@@ -49,14 +47,9 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         send(request)
     }
 
-    package override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        store.exchange(state.withLock { $0.keep.take() })
-        super.deliver(error, done)
-    }
-
     /// Stores the answer in the cache, once: called by the operations that share it when their callbacks have returned.
     func keepAnswer() {
-        store.exchange(nil)?()
+        state.withLock { $0.keep.take() }?()
     }
 
     /// Counts one more operation that waits.

@@ -143,8 +143,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         finish(error)
     }
 
-    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        if error == nil { done() } else { callGroup.whenRefusedCallsAreDone(done) }
+    override func endWork(after error: NetworkError?) -> [Promise<Void>] {
+        error == nil ? [] : callGroup.refusedCalls.map { [$0] } ?? []
     }
 
     override func missingResultError(recovering: Bool) -> NetworkError? {
@@ -152,7 +152,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     }
 
     override var deliveryQueue: DispatchQueue {
-        chosenCallbackQueue ?? callGroup.lastCallbackQueue ?? callGroup.host.deliveryQueue
+        chosenCallbackQueue ?? callGroup.host.deliveryQueue
     }
 
     override func stop() {

@@ -28,14 +28,12 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
         var isWatched = false
         /// Whether Foundation has been given the operation.
         var isHandedOver = false
-        /// Whether the foreign operation has finished.
-        var isOver = false
-        /// Called when it has finished: ends this job.
-        var done: (@Sendable () -> Void)?
     }
 
     let foreign: Operation
     private let state = Locked(State())
+    /// Set when the foreign operation has finished, or is not waited for any more.
+    private let done = Promise<Void>()
 
     private static let all = Locked<[ObjectIdentifier: Weak<ForeignJob>]>([:])
 
@@ -122,17 +120,13 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
         if !foreign.isCancelled, !foreign.isFinished { WorkQueue.userCode { foreign.cancel() } }
     }
 
-    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+    override func endWork(after error: NetworkError?) -> [Promise<Void>] {
         watchForeign()
         // A cancelled operation finishes only when it is started.
         handOver { _ in Self.endings.addOperationReliably(foreign) }
-        let isOver = state.withLock { state in
-            if !state.isOver { state.done = done }
-            return state.isOver
-        }
-        if isOver { return done() }
         // Cancelled but not ready: Foundation may never start it, so nothing waits for it any more.
-        if isHeldBack { state.withLock { $0.done.take() }?() }
+        if isHeldBack { done.set() }
+        return [done]
     }
 
     /// Has Foundation start the foreign operation, once: adding it twice stops the process.
@@ -159,11 +153,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     }
 
     private func foreignDidFinish() {
-        let done = state.withLock { state in
-            state.isOver = true
-            return state.done.take()
-        }
-        done?()
+        done.set()
         end(foreign.isCancelled ? NetworkError(code: .cancelled) : nil)
         // An end before the start takes effect at the start, and the foreign operation may have been started by hand or
         // by another queue.

@@ -364,7 +364,8 @@ extension Call {
                 guard let target = try rules.redirect(of: exchange.message, by: response, count: count) else {
                     return accept(exchange)
                 }
-                return snapshot.redirects.decide == nil ? redirected(exchange, to: target) : .redirect(exchange, to: target)
+                return snapshot.redirects.decide == nil
+                    ? redirected(exchange, to: target) : .redirect(exchange, to: target)
             } catch {
                 return .judge(.failure(error), exchange)
             }

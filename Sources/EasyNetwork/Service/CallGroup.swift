@@ -23,8 +23,8 @@ final class CallGroup: Sendable {
         var unheardError: NetworkError?
         /// The number of calls by `request(_:success:failure:cached:)` whose closures have not returned.
         var pendingCallbackCount = 0
-        /// Runs when the closures of all those calls have returned.
-        var callbacksDone: (@Sendable () -> Void)?
+        /// Set when the closures of all those calls have returned.
+        var callbacksDone: Promise<Void>?
         /// The queue for the closures of calls that the operation makes after its end.
         var callbackQueue: DispatchQueue?
     }
@@ -163,24 +163,24 @@ final class CallGroup: Sendable {
     ///
     /// - Returns: the error that was not told, if the last call of the operation is over.
     func callbackIsDone() -> NetworkError? {
-        let (callbacksDone, unheard) = state.withLock { state -> ((@Sendable () -> Void)?, NetworkError?) in
+        let (callbacksDone, unheard) = state.withLock { state -> (Promise<Void>?, NetworkError?) in
             state.pendingCallbackCount -= 1
             guard state.pendingCallbackCount == 0 else { return (nil, nil) }
             return (state.callbacksDone.take(), state.calls.isEmpty ? state.unheardError : nil)
         }
-        callbacksDone?()
+        callbacksDone?.set()
         return unheard
     }
 
-    /// Runs an action when the closures of all calls have returned. Calls that are not refused go on, and are not
-    /// waited for: then it runs at once.
-    func whenRefusedCallsAreDone(_ action: @escaping @Sendable () -> Void) {
-        let isIdle = state.withLock { state in
-            guard state.refusal != nil, state.pendingCallbackCount > 0 else { return true }
-            state.callbacksDone = action
-            return false
+    /// Set when the closures of all refused calls have returned; nil when there are none. Calls that are not refused go
+    /// on, and are not waited for.
+    var refusedCalls: Promise<Void>? {
+        state.withLock { state in
+            guard state.refusal != nil, state.pendingCallbackCount > 0 else { return nil }
+            let callbacksDone = state.callbacksDone ?? Promise<Void>()
+            state.callbacksDone = callbacksDone
+            return callbacksDone
         }
-        if isIdle { action() }
     }
 
     // MARK: - The last end

@@ -80,7 +80,8 @@ public final class EasyNetworkService: Sendable {
             caller?.deliveryQueue ?? group.lastCallbackQueue ?? configuration.deliveryQueue
         let hears = (success: success != nil, failure: failure != nil, cached: cached != nil)
         self.request(request, caller, hears) { part, done in
-            WorkQueue.call(on: callbackQueue) {
+            var isEnd: Bool { if case .end = part { true } else { false } }
+            WorkQueue.call(on: callbackQueue, inPlace: isEnd) {
                 // Not before, so that a finish() in the closure finds this end.
                 if case .end(let result) = part { caller?.callGroup.noteEnd(of: result.failure) }
                 WorkQueue.userCode {

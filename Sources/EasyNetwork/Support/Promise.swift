@@ -65,6 +65,15 @@ package struct Promise<Value: Sendable>: Sendable {
     static func === (one: Self?, other: Self) -> Bool { one?.state === other.state }
 }
 
+extension [Promise<Void>] {
+    /// Runs an action when all of them are set; at once if they are.
+    func whenSet(_ action: @escaping @Sendable () -> Void) {
+        guard let first else { return action() }
+        let others = Array(dropFirst())
+        first.whenSet { others.whenSet(action) }
+    }
+}
+
 extension Promise<Void> {
     /// The event happens that the promise stands for.
     package func set() { set(()) }

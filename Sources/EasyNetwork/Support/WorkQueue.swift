@@ -18,8 +18,6 @@ package enum WorkQueue {
         /// Runs next on this thread.
         var next: (@Sendable () -> Void)?
         var isInUserCode = false
-        /// Whether nothing of the package's is left to do but to call back.
-        var isAtEnd = false
         /// Nil but in a simulation.
         let loop: (any WorkLoop)?
 
@@ -106,24 +104,25 @@ package enum WorkQueue {
         }
     }
 
-    /// Runs the end of a task of ``task(_:)``. The first callback that it calls by ``call(on:_:)`` may run in place,
-    /// and the first work that it adds runs on this thread afterwards.
+    /// Runs the end of a task of ``task(_:)``: it may call back in place, and the first work that it adds runs on this
+    /// thread afterwards.
     static func finish(_ end: @escaping @Sendable () -> Void) {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
             guard let turn else { return end() }
-            (turn.isInUserCode, turn.isAtEnd) = (false, true)
+            turn.isInUserCode = false
             end()
-            (turn.isInUserCode, turn.isAtEnd) = (true, false)
+            turn.isInUserCode = true
         } else {
             shared.add(end)
         }
     }
 
-    /// Calls the user back on a queue; in place if that is this one, and nothing waits for the call to return.
-    static func call(on queue: DispatchQueue, _ code: @escaping @Sendable () -> Void) {
-        guard queue === shared, let turn, turn.isAtEnd, !turn.isInUserCode else { return queue.add(code) }
-        turn.isAtEnd = false
-        code()
+    /// Calls the user back on a queue.
+    ///
+    /// - Parameter inPlace: whether this thread is one of ``shared`` and has nothing else to do, so that the code may
+    ///   run on it, if that is its queue.
+    static func call(on queue: DispatchQueue, inPlace: Bool, _ code: @escaping @Sendable () -> Void) {
+        if inPlace, queue === shared { code() } else { queue.add(code) }
     }
 
     /// Calls the user back on the main actor, in the order of these calls.

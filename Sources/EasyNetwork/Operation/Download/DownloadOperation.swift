@@ -394,12 +394,12 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - The end
 
-    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+    override func endWork(after error: NetworkError?) -> [Promise<Void>] {
         connectionAlarm.set(nil, callGroup.host.settings.clock) {}
-        guard let run = download.withLock({ $0.run }) else { return super.deliver(error, done) }
+        guard let run = download.withLock({ $0.run }) else { return super.endWork(after: error) }
         run.fetch?.task.cancel()
         run.task.cancel()
-        run.filesAreDone.whenSet { super.deliver(error, done) }
+        return super.endWork(after: error) + [run.filesAreDone]
     }
 }
 

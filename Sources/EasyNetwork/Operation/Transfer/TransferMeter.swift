@@ -25,8 +25,6 @@ package final class TransferMeter: Sendable {
         var isOver = false
         var share: OrderedProgress?
         var published: [@Sendable (Count) -> Void] = []
-        /// Called after the last publication.
-        var endActions: [@Sendable () -> Void] = []
 
         /// - Returns: whether that is a change.
         mutating func move(to completed: Int64, at now: TimeInterval) -> Bool {
@@ -49,6 +47,8 @@ package final class TransferMeter: Sendable {
     let progress = OrderedProgress.root()
     private let clock: any NetworkClock
     private let state = Locked(State())
+    /// Set when the end has been published.
+    private let isPublished = Promise<Void>()
     /// For the next publication.
     private let alarm = Alarm()
     let counts = Multicast<Count>()
@@ -109,8 +109,9 @@ package final class TransferMeter: Sendable {
 
     /// Ends the transfer; later counts and ends are ignored.
     ///
-    /// - Parameter then: called on a background thread when the end has been published.
-    func finish(success: Bool, then: (@Sendable () -> Void)? = nil) {
+    /// - Returns: set when the end has been published.
+    @discardableResult
+    func finish(success: Bool) -> Promise<Void> {
         change { state, _ in
             state.outcome = success
             // At once.
@@ -118,11 +119,7 @@ package final class TransferMeter: Sendable {
             state.lastPublication = -.infinity
             return true
         }
-        let isOver = state.withLock { state in
-            if !state.isOver, let then { state.endActions.append(then) }
-            return state.isOver
-        }
-        if isOver { then?() }
+        return isPublished
     }
 
     private func change(_ change: (inout State, TimeInterval) -> Bool) {
@@ -177,7 +174,7 @@ package final class TransferMeter: Sendable {
         if let share { update(share) }
         guard outcome != nil else { return }
         counts.finish()
-        for action in state.withLock({ $0.endActions.take() }) { WorkQueue.shared.add(action) }
+        isPublished.set()
     }
 
     private func update(_ count: Count, _ bytesPerSecond: Double, _ outcome: Bool?) {

@@ -25,9 +25,7 @@ private final class TestTransfer: NetworkOperation, @unchecked Sendable {
         hasBegun.open()
     }
 
-    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        meter.finish(success: error == nil) { super.deliver(error, done) }
-    }
+    override func endWork(after error: NetworkError?) -> [Promise<Void>] { [meter.finish(success: error == nil)] }
 }
 
 /// A progress that blocks the cancelling thread, as an observer may.

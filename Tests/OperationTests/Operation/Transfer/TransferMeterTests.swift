@@ -23,9 +23,7 @@ struct TransferMeterTests {
     }
 
     private func over(_ meter: TransferMeter, success: Bool) async {
-        await withCheckedContinuation { continuation in
-            meter.finish(success: success) { continuation.resume() }
-        }
+        await meter.finish(success: success).wait()
     }
 
     @Test("TRF-1: the first count is published at once, later ones ten times a second, and the last one at the end")
