@@ -174,7 +174,7 @@ final class Call: Sendable {
         var response = conclusion.takeResponse()
         // This is the only reference here, so that it is not copied.
         if !request.keepsBody, !(request.isAnnounced && host.settings.postsNotifications) { response?.dropBody() }
-        WorkQueue.finish { [response, item, keep] in completion(response, item, keep) }
+        WorkQueue.finish { [response, item, keep] in self.complete(response, item, keep, completion) }
     }
 
     /// Makes the item without the slot.
@@ -212,6 +212,19 @@ final class Call: Sendable {
         }
     }
 
+    private func complete(
+        _ response: NetworkResponse?,
+        _ result: Result<any Sendable, NetworkError>,
+        _ keep: (@Sendable () -> Void)?,
+        _ completion: Completion
+    ) {
+        if request.isTold { host.tell(.callEnded(result.failure), of: self, job) }
+        if request.isAnnounced { host.postEnd(of: request.request, response, result.failure) }
+        var response = response
+        if !request.keepsBody { response?.dropBody() }
+        completion(response, result, keep)
+    }
+
     /// Ends the call from outside; later results of its task are ignored.
     func fail(_ error: NetworkError) {
         var old = State()
@@ -223,7 +236,7 @@ final class Call: Sendable {
         WorkQueue.shared.add { [error] in
             self.group.leave(self)
             self.host.invalidateStored(after: .failure(error))
-            completion(nil, .failure(error), nil)
+            self.complete(nil, .failure(error), nil, completion)
         }
     }
 
