@@ -16,6 +16,8 @@ extension ItemOperation {
             if !isHeard {
                 state.delegate = nil
                 swap(&state.closures, &unheard)
+                // Its own delivery takes it, and may be still to come.
+                if state.cachedDelivery != nil { state.closures.cached = unheard.cached.take() }
             }
             return (
                 state.source.take(), state.call.take(), delegate,

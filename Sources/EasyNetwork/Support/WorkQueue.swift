@@ -95,12 +95,12 @@ package enum WorkQueue {
     /// does not.
     @discardableResult
     package static func task<Success: Sendable>(
-        _ body: @escaping @Sendable () async -> Success
+        _ body: @escaping @Sendable @isolated(any) () async -> Success
     ) -> Task<Success, Never> {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-            Task(executorPreference: Executor.shared) { await body() }
+            Task(executorPreference: Executor.shared, operation: body)
         } else {
-            Task { await body() }
+            Task(operation: body)
         }
     }
 
