@@ -130,18 +130,18 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         done()
     }
 
+    /// The host whose settings hold for its callbacks and its network; nil for an operation that makes no calls.
+    var client: HostConfiguration? { nil }
+
     /// The queue of the callbacks.
-    var deliveryQueue: DispatchQueue { chosenCallbackQueue ?? WorkQueue.shared }
+    final var deliveryQueue: DispatchQueue { chosenCallbackQueue ?? client?.deliveryQueue ?? WorkQueue.shared }
 
     /// The traits of its kind. They do not change, but for ``setMayYield(_:)``.
     var traits: JobTraits { JobTraits() }
 
-    /// The slot was given to an urgent job: nothing more is to move until ``goOn()``. Called without the queue's lock;
-    /// the two may come in any order. Only for ``JobTraits/mayYield``.
-    func yieldSlot() {}
-
-    /// There is a slot again after ``yieldSlot()``.
-    func goOn() {}
+    /// The slot was given to an urgent job, so that nothing more is to move, or there is one again. Called without the
+    /// queue's lock; the two may come in any order. Only for ``JobTraits/mayYield``.
+    func noteSlot(isThere: Bool) {}
 
     /// What becomes of it beside others like it. Asked without a lock when it is added, and when it has been prepared.
     ///
@@ -158,9 +158,6 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Its request for ``description``, without secrets; nil when there is none, or none any more.
     var requestText: String? { nil }
-
-    /// The network without which its host is not called; nil when it does not wait for one.
-    var hostReachability: NetworkReachability? { nil }
 
     /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
     package func whenFinished(_ action: @escaping @Sendable () -> Void) {

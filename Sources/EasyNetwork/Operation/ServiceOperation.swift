@@ -77,7 +77,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     /// The host of the service's base URL. Override it when the calls go to another one.
     open override var host: String? { callGroup.host.host }
 
-    override var hostReachability: NetworkReachability? { callGroup.host.settings.reachability }
+    override final var client: HostConfiguration? { callGroup.host }
 
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
     public final var callbackQueue: DispatchQueue? {
@@ -149,10 +149,6 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     override func missingResultError(recovering: Bool) -> NetworkError? {
         recovering ? nil : callGroup.failureOfLastCall
-    }
-
-    override var deliveryQueue: DispatchQueue {
-        chosenCallbackQueue ?? callGroup.host.deliveryQueue
     }
 
     override func stop() {

@@ -69,8 +69,8 @@ extension NetworkQueue {
             // Looks again at the jobs that a rate holds back.
             rateAlarm.set(time, clock) { [weak self] in self?.stepMakingRoom { $0.graph.admit(&$1) } }
         }
-        for operation in work.actions.yield { operation.yieldSlot() }
-        for operation in work.actions.goOn { operation.goOn() }
+        for operation in work.actions.yield { operation.noteSlot(isThere: false) }
+        for operation in work.actions.goOn { operation.noteSlot(isThere: true) }
         for operation in work.actions.end { WorkQueue.run { operation.startOnWorkQueue() } }
         for action in work.actions.granted { WorkQueue.shared.add(action) }
         for operation in work.actions.start {
@@ -95,7 +95,7 @@ extension NetworkQueue {
     /// - Returns: whether the job cannot run yet, so that it has no slot any more.
     private func cannotRunYet(_ operation: NetworkOperation, _ reachability: NetworkReachability?) -> Bool {
         if let foreign = operation as? ForeignJob { return postpone(foreign) }
-        return hold(operation, until: reachability) || hold(operation, until: operation.hostReachability)
+        return hold(operation, until: reachability) || hold(operation, until: operation.client?.settings.reachability)
     }
 
     /// - Parameter error: nil after success.
