@@ -163,7 +163,7 @@ final class Call: Sendable {
         _ item: Result<any Sendable, NetworkError>,
         _ snapshot: RequestSnapshot?
     ) {
-        guard let completion = close() else { return }
+        guard let completion = close()?.completion else { return }
         group.leave(self)
         host.invalidateStored(after: conclusion.result)
         var keep: (@Sendable () -> Void)?
@@ -227,8 +227,7 @@ final class Call: Sendable {
 
     /// Ends the call from outside; later results of its task are ignored.
     func fail(_ error: NetworkError) {
-        var old = State()
-        guard let completion = close(&old) else { return }
+        guard let old = close(), let completion = old.completion else { return }
         old.task?.cancel()
         old.message?.response.cancel()
         var error = error
@@ -251,22 +250,18 @@ final class Call: Sendable {
 
     /// Takes the end of the call, which the first one gets.
     ///
-    /// - Returns: nil when the call has ended.
-    private func close() -> Completion? {
+    /// - Returns: what the call had, which is released outside the lock; nil when it has ended.
+    private func close() -> State? {
         var old = State()
-        return close(&old)
-    }
-
-    /// - Parameter old: becomes the state before, which is released outside the lock.
-    private func close(_ old: inout State) -> Completion? {
-        let completion = state.withLock { state -> Completion? in
-            guard let completion = state.completion else { return nil }
+        let isFirst = state.withLock { state in
+            guard state.completion != nil else { return false }
             (old.number, old.history) = (state.number, state.history)
             swap(&state, &old)
-            return completion
+            return true
         }
-        if completion != nil { old.deadline?.cancel() }
-        return completion
+        guard isFirst else { return nil }
+        old.deadline?.cancel()
+        return old
     }
 
     // MARK: - The deadline

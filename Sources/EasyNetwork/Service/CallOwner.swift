@@ -48,15 +48,6 @@ extension CallOwner {
         await granted.wait()
     }
 
-    /// Waits without the slot, which goes back when all calls of the job wait: for a delay, a credential, the network.
-    ///
-    /// - Parameter reason: why, for those who ask during the wait.
-    func withoutSlot(_ call: Call, reason: @escaping @Sendable () -> WaitReason, _ wait: () async -> Void) async {
-        leaveSlot(call, reason)
-        await wait()
-        await returnToSlot(call)
-    }
-
     /// Gives the slot back when all calls of the job do without.
     func leaveSlot(_ call: Call, _ reason: (@Sendable () -> WaitReason)? = nil) {
         let group = callGroup
