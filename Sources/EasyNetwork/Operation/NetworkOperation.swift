@@ -28,6 +28,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var finishActions: [@Sendable () -> Void] = []
         /// Whether the operation has finished and its queue has removed it.
         var isConcluded = false
+        /// Whether its queue starts it only to end it: a dependency has failed, or it has its outcome.
+        var isStartedToEnd = false
         /// The tasks that wait for the end and were not cancelled. It stands where it needs no room of its own.
         var waitingTaskCount: UInt32 = 0
         var completion: (@Sendable () -> Void)?
@@ -199,17 +201,22 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Called by the queue. A subclass that overrides it calls `super.start()` first.
     open override func start() {
         announce { willChangeValue(forKey: "isExecuting") }
-        let begun = core.withLock { state -> (([OperationDependency], [OperationCondition], [OperationAccessory])?) in
+        typealias Start = (isToEnd: Bool, [OperationDependency], [OperationCondition], [OperationAccessory])
+        let begun = core.withLock { state -> Start? in
             guard state.lifecycle.start() else { return nil }
             let conditions = state.options?.conditions.take() ?? []
             let accessories = state.options?.accessories ?? []
             if !conditions.isEmpty || !accessories.isEmpty { state.options?.heldCalls = [] }
-            return (state.dependencies, conditions, accessories)
+            return (state.isStartedToEnd, state.dependencies, conditions, accessories)
         }
         if begun != nil { didStart() }
         announce { didChangeValue(forKey: "isExecuting") }
-        guard let (dependencies, conditions, accessories) = begun else { return }
-        let obstacle = dependencies.lazy.compactMap(\.failure).first
+        guard let (isToEnd, dependencies, conditions, accessories) = begun else { return }
+        var obstacle = dependencies.lazy.compactMap(\.failure).first
+        // It has no slot: a dependency that was taken back when the queue knew of its failure counts.
+        if isToEnd, obstacle == nil {
+            obstacle = NetworkError(code: .dependencyFailed, message: "a dependency had failed before it was removed")
+        }
         guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
         tellAccessories(accessories, { $0.willStart }) {
             // Work does not belong on the callback queue.
@@ -438,12 +445,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Removes a dependency. Ignored once the operation has started, and once it waits in a plain `OperationQueue`.
+    /// Removes a dependency. Ignored once the operation has started, once its queue ends it since a dependency has
+    /// failed, and once it waits in a plain `OperationQueue`.
     open override func removeDependency(_ operation: Operation) {
         let operation = operation.asNetworkOperation
         let (before, scheduling) = core.withLock { state -> ([OperationDependency], Scheduling?) in
             let before = state.dependencies
-            if state.lifecycle.phase == .waiting, !state.readiness.isWatching {
+            if state.lifecycle.phase == .waiting, !state.readiness.isWatching, !state.isStartedToEnd {
                 state.dependencies.removeAll { $0.operation === operation }
             }
             return (before, before.count == state.dependencies.count ? nil : state.scheduling)

@@ -40,6 +40,7 @@ extension NetworkQueue {
             state.graph.notesWaits = broadcast.isHeard
             let result = body(&state, &work.actions)
             for operation in work.actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
+            for operation in work.actions.end { operation.core.withLock { $0.isStartedToEnd = true } }
             work.reachability = state.reachability
             work.isHeard = broadcast.isHeard
             if work.isHeard {

@@ -95,6 +95,24 @@ struct QueueLifeTests {
         expect(queue.state.withLock { $0.outside.isEmpty && $0.graph.submitted.isEmpty })
     }
 
+    @Test("OPQ-1: a dependency taken back when its failure ends the job does not make it run without a slot")
+    func removedAfterFailure() async {
+        let queue = NetworkQueue()
+        // The end of a call starts the next job on its own thread, behind what this test does there.
+        let host = HostConfiguration(
+            baseURL: URL(string: "http://example.com/"),
+            retry: .never,
+            transport: InMemoryTransport()
+        )
+        let dependency = RequestOperation(Get(api: "missing"), service: EasyNetworkService(host))
+        let job = named("job")
+        job.addDependency(dependency)
+        dependency.whenFinished { job.removeDependency(dependency) }
+        queue.addOperations([dependency, job])
+        await job.ended()
+        expect(job.executionCount == 0 && job.error?.code == .dependencyFailed)
+    }
+
     @Test("OPQ-12: idle is a queue without jobs, also those that are added meanwhile, and it goes on")
     func idle() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
