@@ -29,6 +29,8 @@ struct History: Sendable {
         let hasCookies = draw.chance(0.3)
         let hasReachability = draw.chance(0.2)
         let mailLimit = draw.pick([.max, .max, 2, 3])
+        /// Whether there is one user, and another account beside, which the cache keeps apart.
+        let hasPartitions = draw.chance(0.4)
         var resources = (0..<draw.within(2...4)).map { _ in Resource() }
 
         enum Circuit: String { case none, fails, waits }
@@ -38,7 +40,13 @@ struct History: Sendable {
     struct Resource: Sendable {
         let isPrivate = draw.chance(0.6)
         /// Seconds for which an answer is fresh; nil without a field.
-        let maximumAge: Int? = draw.pick(weighted: [(2, nil), (1, 0), (1, 5), (1, 60)])
+        var maximumAge: Int? = draw.pick(weighted: [(2, nil), (1, 0), (1, 5), (1, 60)])
+        /// What else `Cache-Control` says, the field that an answer depends on, and how old it is when it comes.
+        let directive = draw.pick([nil, nil, nil, "no-store", "stale-while-revalidate=5", "stale-if-error=5"])
+        let variesBy = draw.pick([nil, "Authorization", "Accept-Language"])
+        let age = draw.pick([0, 0, 0, 0, 3, 40])
+        /// Whether the server confirms another answer than it was asked for.
+        let confirmsAny = draw.chance(0.1)
         let hasStrongTag = !draw.chance(0.25)
         let servesRanges = !draw.chance(0.15)
         /// Pieces in which a body comes, and the seconds between two of them.
@@ -76,11 +84,14 @@ struct History: Sendable {
         /// For all messages of its request together.
         let timeout: Double? = draw.pick(weighted: [(12, nil), (1, 0.5), (1, 3), (1, 30)])
         let retries = draw.pick(weighted: [(4, 2), (2, 0), (1, 5)])
-        let hasKey = draw.chance(0.3)
-        let caching: Caching = draw.pick(weighted: [
+        var hasKey = draw.chance(0.3)
+        var caching: Caching = draw.pick(weighted: [
             (5, .none), (2, .http), (1, .cacheElseNetwork), (1, .cacheThenNetwork),
         ])
-        let joins = draw.chance(0.15)
+        var joins = draw.chance(0.15)
+        /// What it asks for, and whether for the other account.
+        let language = draw.pick(["en", "de"])
+        let isOther = draw.chance(0.1)
         let isAwaited = draw.chance(0.2)
         /// Whether its callbacks have a queue of their own.
         let hasOwnQueue = draw.chance(0.2)
@@ -159,6 +170,7 @@ struct History: Sendable {
         if draw.chance(0.08) { addMails() }
         if draw.chance(0.05) { addOutage() }
         if draw.chance(0.1) { addLoads() }
+        if draw.chance(0.06) { addVisits() }
         for _ in 0..<draw.below(draw.chance(0.3) ? 10 : 4) { acts += draw.part { Act(of: jobs.count) } }
         let harm = draw.pick([0, 0, 2, 4, 8])
         for _ in 0..<draw.below(harm + 1) { faults += draw.part { Fault(below: 2 * jobs.count + 2) } }
@@ -241,6 +253,22 @@ struct History: Sendable {
                 (4, .goOn), (2, .cancelLoad(number)), (1, .hurryLoad(number, draw.within(-2...2))),
             ])
             acts += draw.part { Act(moment: .at(draw.seconds(0...7)), deed: deed) }
+        }
+    }
+
+    /// Readers of one resource, who come again and again, and what changes it or keeps it from them.
+    private mutating func addVisits() {
+        let (gap, host, joins) = (draw.seconds(0...draw.pick([1, 8])), draw.below(2), draw.chance(0.3))
+        settings.resources[0].maximumAge = draw.pick([0, 1, 5, 60])
+        addJobs(draw.within(4...12)) { _, index in
+            var job = Job(kind: draw.chance(0.2) ? .older : .get, host: host, at: Double(index) * gap)
+            // The older way a request with a key changes what it would read.
+            (job.hasKey, job.caching, job.joins) = (job.kind == .older, joins ? .none : .http, joins)
+            return job
+        }
+        for _ in 0..<draw.below(5) {
+            let deed: Act.Deed = draw.pick([.outage(host, draw.seconds(0...8)), .change(0), .signIn(draw.below(3))])
+            acts += draw.part { Act(moment: .at(draw.seconds(0...1 + 4 * gap)), deed: deed) }
         }
     }
 

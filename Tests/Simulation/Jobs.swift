@@ -17,7 +17,8 @@ final class Job: @unchecked Sendable {
     var endedAt: Double?
     var (callbackCount, completionCount, executionCount, awaitedCount) = (0, 0, 0, 0)
     var result: Result<Answer?, NetworkError>?
-    var source: NetworkResponse.Source?
+    /// Where the answer came from, and its age by itself.
+    var (source, age): (NetworkResponse.Source?, Double?)
     var messages: [Message] = []
     /// Whether a cancel may have ended it, and when one has returned.
     var (mayBeCancelled, cancelledAt): (Bool, Double?) = (false, nil)
@@ -80,7 +81,8 @@ private final class CallOperation: ServiceOperation, @unchecked Sendable {
 extension World {
     func makeJobs(_ services: [EasyNetworkService]) {
         for job in jobs where !job.plan.isRemoved {
-            let operation = makeOperation(job, services[job.plan.host])
+            let service = services[job.plan.host == 0 && isOther(job.plan) ? 2 : job.plan.host]
+            let operation = makeOperation(job, service)
             operation.name = "job \(job.number)"
             operation.queuePriority = Self.priority(job.priority)
             job.operation = operation
@@ -156,7 +158,7 @@ extension World {
                 plan.kind == .upload
                 ? UploadOperation(request, service: service) : RequestOperation(request, service: service)
             operation.successWithResponse = { [unowned self] answer, response in
-                job.source = response.source
+                (job.source, job.age) = (response.source, response.headers["Age"].flatMap { Double($0) })
                 told(job, .success(answer))
             }
             operation.failure = { [unowned self] in told(job, .failure($0)) }
@@ -226,17 +228,19 @@ extension World {
         // A sequence of events has this time for each connection.
         if job.kind != .events { options.overallTimeout = job.timeout }
         if sendsKey { options.idempotencyKey = "key \(job.number)" }
+        let reader = "\(job.host) \(job.language) \(isOther(job))"
         if method == .get, place == "r" {
             switch job.caching {
             case .none: break
             case .http: options.cache = .http
             case .cacheElseNetwork:
-                options.cache = CachePolicy(.cacheElseNetwork, maximumAge: 30, extraKey: "\(job.host)")
-            case .cacheThenNetwork: options.cache = CachePolicy(.cacheThenNetwork, extraKey: "\(job.host)")
+                options.cache = CachePolicy(.cacheElseNetwork, maximumAge: 30, extraKey: reader)
+            case .cacheThenNetwork: options.cache = CachePolicy(.cacheThenNetwork, extraKey: reader)
             }
         }
-        if job.joins { (options.repeatPolicy, options.repeatKey) = (.join, "\(place) \(job.host) \(job.resource)") }
-        return SimulatedRequest(api: "\(place)/\(job.resource)", method: method, job: job.number, options: options)
+        if job.joins { (options.repeatPolicy, options.repeatKey) = (.join, "\(place) \(job.resource) \(reader)") }
+        let api = "\(place)/\(job.resource)"
+        return SimulatedRequest(api: api, method: method, job: job.number, language: job.language, options: options)
     }
 
     /// A callback of a job.

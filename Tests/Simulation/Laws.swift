@@ -6,6 +6,7 @@ enum Law: String {
     // Users and what they may see.
     case sentAfterSignOut, keptAfterSignOut, credentialElsewhere, cookieOfAnotherUser, responseOfAnotherUser
     case responseOfAnotherRequest, staleResponse, incompleteFile
+    case confirmedAnother, askedInVain, notRefreshed, storedInSpite
     // Jobs.
     case sentAfterCancel, cancelTakesLong, startedBeforeDependency, startedBeforeCallback, startedWhileSuspended
     case unsafeRequestTwice, tooManyRetries, deadlinePassed, wrongDeadlineNamed, failedWithoutReason
@@ -37,7 +38,7 @@ extension World {
         if isBroken { violate(law, "\(culprit())") }
     }
 
-    private func isOver(_ epoch: Int?) -> Bool { epoch.map { !validEpochs.contains($0) } ?? false }
+    private func isOver(_ epoch: Int?) -> Bool { epoch.map { $0 >= 0 && !validEpochs.contains($0) } ?? false }
 
     func willSend(_ message: Message) {
         log(
@@ -52,11 +53,15 @@ extension World {
         let isRange = message.headers["Range"] != nil
         forbid(.rangeWithoutCondition, message, when: isRange && message.headers["If-Range"] == nil)
         if let mail = message.mail { processes?.willSend(message, mail: mail) }
-        guard let job = message.job.map({ jobs[$0] }) else { return }
+        // What a cache refreshes behind a job is not the job's.
+        guard let job = message.job.map({ jobs[$0] }), job.source != .cache else { return }
         forbid(.sentAfterCancel, message, when: job.cancelledAt != nil && !job.plan.joins)
         if job.messages.isEmpty { willStart(job) }
-        if let last = job.messages.last, let end = last.endedAt, let seconds = last.retryAfter {
-            forbid(.sentBeforeRetryAfter, message, when: loop.now < end + seconds - 0.001 && !job.plan.joins)
+        let (last, isOneCall) = (job.messages.last, !job.plan.joins)
+        let isConfirmed = last?.status == 304 && last?.document?.tag == last?.headers["If-None-Match"]
+        forbid(.askedInVain, message, when: isConfirmed && last?.error == nil && isOneCall)
+        if let end = last?.endedAt, let seconds = last?.retryAfter {
+            forbid(.sentBeforeRetryAfter, message, when: loop.now < end + seconds - 0.001 && isOneCall)
         }
         let hasActed = job.messages.contains { earlier in
             guard earlier.isUnsafe, let status = earlier.status else { return false }
@@ -84,15 +89,17 @@ extension World {
         let all = runningJobs(queue)
         let granted = all.subtracting(hadSlots)
         hadSlots = all
-        grantCount += granted.count
+        grantCount += granted.count(where: takesSlot)
         newlyRunning = granted.map { jobs[$0] }.filter { $0.readyAt == nil }
         for job in newlyRunning { job.readyAt = job.waitsForSlotSince ?? loop.now }
-        let running = all.filter { !jobs[$0].isGroup && !jobs[$0].plan.joins }
+        let running = all.filter(takesSlot)
         let isOver = limit >= 0 && running.count > limit && !running.isSubset(of: grandfathered)
         forbid(.overLimit, "\(running.sorted()) run, and \(limit) may", when: isOver)
         openJobs.removeAll(where: \.isFinished)
         for job in openJobs { check(job, queue) }
     }
+
+    private func takesSlot(_ job: Int) -> Bool { !jobs[job].isGroup && !jobs[job].plan.joins }
 
     private func check(_ job: Job, _ queue: NetworkQueue) {
         guard let operation = job.operation else { return }
@@ -126,8 +133,9 @@ extension World {
         let absence = job.absence ?? (now, .max)
         job.absence = absence
         if now < absence.since + 5 {
-            // After four seconds it has the next slot but one, and others that have been absent for longer go first.
-            let absentCount = openJobs.count { $0.absence.map { $0.since <= absence.since } ?? false }
+            // After four seconds it has the next slot but one, and others that have been absent for longer go first. Of
+            // these a last part may have come a little later.
+            let absentCount = openJobs.count { $0.absence.map { $0.since <= absence.since + 1 } ?? false }
             job.absence?.mostGrants = grantCount + 2 * absentCount + 1
         } else if grantCount > absence.mostGrants {
             violate(.yieldedForGood, "\(job)")
@@ -196,17 +204,66 @@ extension World {
             forbid(.responseOfAnotherRequest, "\(job), of \(answer.job)", when: isOwn && answer.job != job.number)
             // A policy of its own does not tell users apart.
             let tellsUsers = caching == .none || caching == .http
-            check(answer, of: job.plan.resource, since: tellsUsers ? job.addedStep : 0, "job \(job.number)")
+            check(answer, of: job.plan.resource, since: tellsUsers ? job.addedStep : 0, "job \(job.number)", job)
+            if caching == .http, !job.plan.joins { checkCaching(answer, of: job) }
         }
     }
 
+    /// Whether the rules of HTTP allow an answer.
+    private func checkCaching(_ answer: Answer, of job: Job) {
+        let (message, settings) = (messages[answer.message], history.settings)
+        guard let document = message.document else { return }
+        let resource = settings.resources[message.resource]
+        let isAnother = resource.variesBy == "Accept-Language" && message.language != job.plan.language
+        forbid(.responseOfAnotherRequest, "\(job), in another language", when: isAnother)
+        let isOutdated = messages.contains { change in
+            guard change.hasActed, change.address == message.address, let version = change.document?.version,
+                let writer = change.job.map({ jobs[$0] }), writer.network?.error == nil, let end = writer.endedAt
+            else { return false }
+            return version > document.version && end < job.addedAt && isOther(writer.plan) == isOther(job.plan)
+        }
+        forbid(.staleResponse, "\(job), after a change", when: isOutdated)
+        if job.source == .revalidated, let last = job.messages.last {
+            forbid(.confirmedAnother, job, when: last.document?.tag != document.tag)
+            let age = loop.now - last.sentAt + Double(resource.age) + 1
+            forbid(.staleResponse, "\(job), age \(job.age ?? 0)", when: job.age ?? 0 > age)
+        }
+        guard job.source == .cache, let age = age(of: answer), age > Double(resource.maximumAge ?? 0),
+            resource.directive?.hasPrefix("stale-while") == true
+        else { return }
+        after(8) { [self, now = loop.now] in
+            let isAsked = messages.contains { $0.address == message.address && $0.endedAt ?? .infinity >= now }
+            let mayWait = settings.circuit != .none || settings.hasReachability
+            forbid(.notRefreshed, message.address, when: !isAsked && !mayWait)
+        }
+    }
+
+    /// Seconds since the server has last made or confirmed an answer of a cache, which may not be too old for it.
+    @discardableResult
+    func age(of answer: Answer) -> Double? {
+        let (message, settings) = (messages[answer.message], history.settings)
+        guard !hasDone("clock"), !settings.isSlow else { return nil }
+        let resource = settings.resources[message.resource]
+        let dates = messages.compactMap { other in
+            let isSame = other.address == message.address && other.document?.tag == message.document?.tag
+            return isSame && [200, 304].contains(other.status) && other.endedAt != nil ? other.document?.madeAt : nil
+        }
+        let age = loop.now - (dates.max() ?? 0)
+        let window = resource.directive?.split(separator: "=").last.flatMap { Double($0) } ?? 0
+        let isTooOld = resource.directive == "no-store" || age > Double(resource.maximumAge ?? 0) + window
+        forbid(.staleResponse, "\(answer.path), after \(age) s", when: isTooOld)
+        return age
+    }
+
     /// Whether an answer is for a resource, and a user who was signed in since a step.
-    func check(_ answer: Answer, of resource: Int, since step: Int, _ reader: String) {
-        let path = answer.path.split(separator: "/").last.flatMap { Int($0) } ?? -1
-        forbid(.responseOfAnotherRequest, "\(reader) got \(answer.path)", when: !places(resource).contains(path))
-        let first = signedIn.lastIndex { $0.step <= step } ?? 0
-        let isKnown = answer.user < 0 || signedIn[first...].contains { $0.user == answer.user }
-        forbid(.responseOfAnotherUser, "\(reader) got that of user \(answer.user)", when: !isKnown)
+    func check(_ answer: Answer, of resource: Int, since step: Int, _ reader: String, _ job: Job? = nil) {
+        let isKnownPlace = places(resource).contains { answer.path.hasSuffix("/\($0)") }
+        forbid(.responseOfAnotherRequest, "\(reader) got \(answer.path)", when: !isKnownPlace)
+        // A cache of one user keeps what it has until the next sign-in.
+        let first = history.settings.hasPartitions ? 0 : signedIn.lastIndex { $0.step <= step } ?? 0
+        let isOther = job.map { self.isOther($0.plan) } ?? false
+        let isKnown = isOther ? answer.user == Self.otherUser : signedIn[first...].contains { $0.user == answer.user }
+        forbid(.responseOfAnotherUser, "\(reader) got that of user \(answer.user)", when: answer.user >= 0 && !isKnown)
     }
 
     /// Why the job must not have failed like this; nil if it may.
@@ -321,9 +378,13 @@ extension World {
             forbid(.unsafeRequestTwice, job, when: job.messages.count(where: \.hasActed) > 1)
         }
         loads?.checkEnd()
+        WorkQueue.task { [self, cache] in
+            let entries = await cache?.entries.filter { $0.headers["Cache-Control"]?.contains("no-store") == true }
+            forbid(.storedInSpite, "no-store", when: entries?.contains { $0.key.hasPrefix("HTTP") } == true)
+        }
         for message in messages where message.isUnderWay {
-            let endedAt = message.job.flatMap { jobs[$0].endedAt } ?? .infinity
-            forbid(.messageLeft, message, when: endedAt < loop.now - 1)
+            guard let job = message.job.map({ jobs[$0] }), job.source != .cache else { continue }
+            forbid(.messageLeft, message, when: job.endedAt ?? .infinity < loop.now - 1)
         }
         let text = queue.description
         let isEmpty = queue.operationCount == 0 && (text.contains(" 0 of ") || text.contains(" 0 slots"))

@@ -7,8 +7,8 @@ final class Message: @unchecked Sendable {
     let number: Int
     /// The numbers of its job, and of the entry of an outbox.
     let job, mail: Int?
-    let method, path: String
-    let host: Int
+    let method, path, address: String
+    let host, resource: Int
     let isRedirected: Bool
     let headers: HTTPHeaders
     let body: Data
@@ -20,12 +20,16 @@ final class Message: @unchecked Sendable {
     var user, status: Int?
     /// Whether something was changed or made.
     var hasActed = false
+    /// What the answer has, or confirms.
+    var document: (version: Int, tag: String, madeAt: Double)?
     /// The seconds to wait that the answer asked for.
     var retryAfter: Double?
 
     init(_ number: Int, _ request: TransportRequest, at now: Double) {
         (self.number, sentAt, headers) = (number, now, request.headers)
         (method, path) = (request.method.rawValue, request.url.path)
+        address = request.url.absoluteString
+        resource = path.split(separator: "/").last.flatMap { Int($0) } ?? -1
         host = request.url.host == "a.test" ? 0 : 1
         let query = request.url.query ?? ""
         isRedirected = query.hasPrefix("redirected")
@@ -45,6 +49,7 @@ final class Message: @unchecked Sendable {
     }
     var hostName: String { host == 0 ? "a" : "b" }
     var isUnderWay: Bool { endedAt == nil }
+    var language: String? { headers["Accept-Language"] }
     var key: String? { headers["Idempotency-Key"] }
     /// The token of the credential: `Bearer 12`.
     var token: Int? { headers["Authorization"].flatMap { Int($0.dropFirst(7)) } }

@@ -223,13 +223,7 @@ final class Processes: @unchecked Sendable {
         world.log("a process reads \(resource): answer of message \(answer.message) by \(response.source)")
         world.outcome.covered.insert("read by \(response.source)")
         world.check(answer, of: resource, since: 0, "a process")
-        guard response.source == .cache, world.loop.dateOffset == 0 else { return }
-        // A 304 makes it fresh again.
-        let confirmations = world.messages.filter { $0.path == answer.path && [200, 304].contains($0.status) }
-        let age = world.loop.now - (confirmations.compactMap(\.endedAt).max() ?? 0)
-        // A redirect leads to the next one.
-        let most = world.history.settings.resources.compactMap(\.maximumAge).max() ?? 0
-        if age > Double(most) { world.violate(.staleResponse, "resource \(resource), after \(age) s") }
+        if response.source == .cache { world.age(of: answer) }
     }
 
     /// Writes over a file of the outbox or of the cache.

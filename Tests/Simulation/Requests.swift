@@ -13,8 +13,9 @@ struct SimulatedRequest: APIRequest {
     let api: String
     let method: NetworkService.Method
     let job: Int
+    let language: String
     let options: RequestOptions
-    var headers: [String: String]? { ["X-Job": "\(job)"] }
+    var headers: [String: String]? { ["X-Job": "\(job)", "Accept-Language": language] }
     var params: [String: Any]? { method == .post ? ["job": job] : nil }
 }
 

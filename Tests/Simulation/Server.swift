@@ -66,47 +66,50 @@ final class Server {
             return Reply(status: 503, headers: ["Retry-After": "\(Int(outage.end - now) + 1)"])
         }
         if message.path == "/token" { return refresh(message, at: now) }
-        let (parts, resources) = (message.path.split(separator: "/"), settings.resources)
-        let index = parts.count == 2 ? Int(parts[1]) ?? -1 : -1
+        let (kind, resources, index) = (message.path.dropFirst().first, settings.resources, message.resource)
         guard resources.indices.contains(index) else { return Reply(status: 404) }
         let resource = resources[index]
         if resource.isPrivate, message.host == 0, message.mail == nil, message.user == nil {
-            return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"], body: Data("{}".utf8))
+            return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"])
         }
-        if let (status, host) = resource.redirect, !message.isRedirected {
-            let next = "\(parts[0])/\((index + 1) % resources.count)?\(message.redirectedQuery)"
-            let target = "https://\(host == 0 ? "a" : "b").test/\(next)"
+        if let (status, host) = resource.redirect, let kind, !message.isRedirected {
+            let place = "\(kind)/\((index + 1) % resources.count)"
+            let target = "https://\(host == 0 ? "a" : "b").test/\(place)?\(message.redirectedQuery)"
             return Reply(status: status, headers: ["Location": target], body: Data("moved".utf8))
         }
         if message.method == "POST" {
             if let key = message.key, let known = replies[key] { return known }
             message.hasActed = true
         }
-        if parts[0] == "f" { return file(index, resource, message) }
-        if parts[0] == "e" {
+        if kind == "f" { return file(index, resource, message) }
+        if kind == "e" {
             var reply = Reply(status: 200, body: Data("data: \(message.number)\n\n".utf8), delay: resource.delay)
             for _ in 0..<(resource.repeatsType ? 2 : 1) { reply.headers.add("text/event-stream", for: "Content-Type") }
             return reply
         }
-        let reply = document(index, resource, message)
+        if message.method == "POST", kind == "r" { versions[index] += 1 }
+        let reply = document(index, resource, message, at: now)
         if message.method == "POST", let key = message.key { replies[key] = reply }
         return reply
     }
 
-    private func document(_ index: Int, _ resource: History.Resource, _ message: Message) -> Reply {
+    private func document(_ index: Int, _ resource: History.Resource, _ message: Message, at now: Double) -> Reply {
         let user = resource.isPrivate && message.host == 0 ? message.user ?? -1 : -1
-        let tag = (resource.hasStrongTag ? "" : "W/") + "\"\(index).\(versions[index]).\(user)\""
+        let language = resource.variesBy == "Accept-Language" ? message.language ?? "" : ""
+        let tag = (resource.hasStrongTag ? "" : "W/") + "\"\(index).\(versions[index]).\(user)\(language)\""
+        message.document = (versions[index], tag, now - Double(resource.age))
         var reply = Reply(status: 304, headers: ["ETag": tag], delay: resource.delay)
         for _ in 0..<(resource.repeatsType ? 2 : 1) { reply.headers.add("application/json", for: "Content-Type") }
-        if let age = resource.maximumAge {
-            reply.headers["Cache-Control"] = (resource.isPrivate ? "private, " : "") + "max-age=\(age)"
-        }
-        if resource.isPrivate { reply.headers["Vary"] = "Authorization" }
-        if message.method == "GET", message.headers["If-None-Match"] == tag { return reply }
+        let directives = [resource.maximumAge.map { "max-age=\($0)" }, resource.directive].compactMap(\.self)
+        if !directives.isEmpty { reply.headers["Cache-Control"] = directives.joined(separator: ", ") }
+        if resource.age > 0 { reply.headers["Age"] = "\(resource.age)" }
+        reply.headers["Vary"] = resource.variesBy
+        let asked = message.method == "GET" ? message.headers["If-None-Match"] : nil
+        if asked == tag || resource.confirmsAny && asked != nil { return reply }
         let place = "\"job\":\(message.job ?? -1),\"path\":\"\(message.path)\""
         reply.body = Data("{\"message\":\(message.number),\(place),\"user\":\(user)}".utf8)
         reply.status = message.method == "POST" ? 201 : 200
-        (reply.pieceCount, reply.pace) = (resource.pieceCount, resource.pace)
+        if message.method == "GET" { (reply.pieceCount, reply.pace) = (resource.pieceCount, resource.pace) }
         return reply
     }
 

@@ -17,6 +17,7 @@ final class World: @unchecked Sendable {
     private(set) var processes: Processes?
     private(set) var loads: Loads?
     private let cookies = CookieJar()
+    private(set) var cache: NetworkCache?
     private(set) var session: AuthenticationSession<Tokens>?
     private let reachability = NetworkReachability(.reachable)
     private var subscription: EventSubscription?
@@ -126,18 +127,23 @@ final class World: @unchecked Sendable {
                 loop.interrupt()
             }
         }
-        let credential = settings.startsSignedIn ? newCredential(0) : nil
+        let credential = settings.startsSignedIn ? newCredential(0, epoch: 0) : nil
         let session = AuthenticationSession(Tokens(world: self), credential: credential, clock: loop, save: save)
         if let credential { (signedIn, validEpochs) = ([(loop.stepCount, 0)], [credential.epoch]) }
         self.session = session
         let cache = NetworkCache(diskBytes: 0, clock: loop)
-        let services = ["a", "b"].map { name in
+        self.cache = cache
+        let otherCredential = newCredential(Self.otherUser, epoch: -1)
+        let other = AuthenticationSession(Tokens(world: self), credential: otherCredential, clock: loop)
+        let services = [("a", session), ("b", nil), ("a", other)].map { name, session in
+            let isOther = session === other
             let url = URL(string: "https://\(name).test")
             let host = HostConfiguration(baseURL: url, transport: Network(world: self)) { host in
                 (host.clock, host.retryBudget) = (loop, 1_000)
                 host.random = { [unowned self] in Double(random.below(1_001)) / 1_000 }
-                (host.cache, host.cookies) = (cache, settings.hasCookies ? cookies : nil)
-                if name == "a" { host.authentication = session }
+                (host.cache, host.cookies) = (cache, settings.hasCookies && !isOther ? cookies : nil)
+                host.authentication = session
+                if settings.hasPartitions { host.cachePartition = isOther ? "other" : "first" }
                 if settings.hasReachability { host.reachability = reachability }
                 guard settings.circuit != .none else { return }
                 let waits = settings.circuit == .waits
@@ -203,6 +209,9 @@ final class World: @unchecked Sendable {
         for (name, isThere) in mayLeak where isThere() { violate(.leaked, "\(name) is still there") }
     }
 
+    static let otherUser = 3
+    /// Whether a job is for the account that no one signs out of.
+    func isOther(_ job: History.Job) -> Bool { job.isOther && history.settings.hasPartitions }
     /// Whether users have.
     func hasDone(_ deed: String) -> Bool { outcome.covered.contains(deed) }
 
@@ -305,13 +314,15 @@ final class World: @unchecked Sendable {
         [.veryLow, .low, .normal, .high, .veryHigh][number + 2]
     }
 
-    private func newCredential(_ user: Int) -> Tokens.Credential {
+    /// - Parameter epoch: negative for the other account.
+    private func newCredential(_ user: Int, epoch: Int) -> Tokens.Credential {
         let (access, refresh) = server.makeToken(for: user, at: loop.now)
-        return Tokens.Credential(access: access, refresh: refresh, epoch: signedIn.count)
+        return Tokens.Credential(access: access, refresh: refresh, epoch: epoch)
     }
 
     private func setUser(_ user: Int?, _ session: AuthenticationSession<Tokens>) {
-        let credential = user.map(newCredential)
+        let user = history.settings.hasPartitions ? user.map { _ in 0 } : user
+        let credential = user.map { newCredential($0, epoch: signedIn.count) }
         signedIn.append((loop.stepCount, user))
         let number = signedIn.count
         if let credential {
