@@ -22,9 +22,11 @@ struct History: Sendable {
         let rate: Int? = draw.pick(weighted: [(36, nil), (1, 1), (1, 2), (1, 3), (1, 4)])
         let listens = draw.chance(0.4)
         var circuit: Circuit = draw.pick(weighted: [(4, .none), (1, .fails), (1, .waits)])
-        let tokenLife: Double = draw.pick(weighted: [(2, 1_000), (1, 5), (1, 1)])
+        let tokenLife: Double = draw.pick(weighted: [(8, 1_000), (4, 5), (3, 1), (1, 0)])
         let rotatesTokens = draw.chance(0.5)
         let savesTokens = draw.chance(0.5)
+        /// Seconds that a refresh waits for its user.
+        let promptTime: Double = draw.pick(weighted: [(14, 0), (1, 2), (1, 150)])
         let startsSignedIn = !draw.chance(0.1)
         let hasCookies = draw.chance(0.3)
         let hasReachability = draw.chance(0.2)

@@ -6,7 +6,7 @@ enum Law: String {
     // Users and what they may see.
     case sentAfterSignOut, keptAfterSignOut, credentialElsewhere, cookieOfAnotherUser, responseOfAnotherUser
     case responseOfAnotherRequest, staleResponse, incompleteFile
-    case confirmedAnother, askedInVain, notRefreshed, storedInSpite
+    case refreshedInVain, refreshTakesLong, confirmedAnother, askedInVain, notRefreshed, storedInSpite
     // Jobs.
     case sentAfterCancel, cancelTakesLong, startedBeforeDependency, startedBeforeCallback, startedWhileSuspended
     case unsafeRequestTwice, tooManyRetries, deadlinePassed, wrongDeadlineNamed, failedWithoutReason
@@ -69,6 +69,25 @@ extension World {
         }
         forbid(.unsafeRequestTwice, message, when: message.isUnsafe && hasActed)
         job.messages.append(message)
+    }
+
+    func willRefresh(_ credential: Tokens.Credential?) -> Int {
+        if let credential {
+            let isRefused = messages.contains { $0.token == credential.access && $0.status == 401 }
+            forbid(.refreshedInVain, "token \(credential.access)", when: !isRefused)
+        }
+        refreshes.append((credential, loop.now, nil))
+        return refreshes.count - 1
+    }
+
+    func didRefresh(_ number: Int) {
+        refreshes[number].endedAt = loop.now
+        let (settings, (credential, beganAt, _)) = (history.settings, refreshes[number])
+        guard settings.circuit == .none, !settings.hasReachability, !settings.isSlow, let credential else { return }
+        // It sends its message at once, and is given up after 120 seconds.
+        let message = messages.last { $0.refreshToken == credential.refresh && $0.sentAt >= beganAt }
+        let isLate = message.map { $0.sentAt > beganAt + 121 } ?? (loop.now > beganAt + settings.promptTime + 1)
+        forbid(.refreshTakesLong, "of token \(credential.access)", when: isLate)
     }
 
     func willStart(_ job: Job) {
@@ -289,8 +308,12 @@ extension World {
             let status = job.messages.last { $0.status != nil }?.status ?? 200
             return (200..<300).contains(status) ? "its last status was good" : nil
         case .unauthorized:
-            return hasDone("signOut") || hasDone("revoke") || !settings.startsSignedIn || settings.tokenLife < 100
-                || !history.faults.isEmpty || job.messages.contains { $0.status == 401 } ? nil : "it was authorized"
+            if settings.isSlow { return nil }
+            let account = refreshes.filter { ($0.credential?.epoch ?? 0 < 0) == isOther(job.plan) }
+            let isLimited = error.message?.contains("times within") == true
+            if isLimited, account.count(where: { $0.beganAt > loop.now - 31 }) < 5 { return "few refreshes have begun" }
+            let hasFailed = account.contains { $0.endedAt ?? .infinity >= job.addedAt }
+            return hasFailed || job.messages.contains { $0.status == 401 } ? nil : "it was authorized"
         case .circuitOpen:
             guard settings.circuit == .fails else { return "there is no circuit" }
             // A trial that has gone on for long shows that the server is there.

@@ -46,7 +46,11 @@ struct Tokens: Authenticator {
     }
 
     func refresh(_ credential: Credential?, over service: EasyNetworkService) async throws -> Credential {
+        let number = world.willRefresh(credential)
+        defer { world.didRefresh(number) }
         guard let credential else { throw NetworkError(code: .unauthorized, message: "no user is signed in") }
+        let time = world.history.settings.promptTime
+        if time > 0 { await withCheckedContinuation { next in world.after(time) { next.resume() } } }
         world.log("refreshes token \(credential.access)")
         world.loop.interrupt()
         let response = try await service.send(RefreshRequest(credential: credential))

@@ -70,7 +70,7 @@ final class Server {
         guard resources.indices.contains(index) else { return Reply(status: 404) }
         let resource = resources[index]
         if resource.isPrivate, message.host == 0, message.mail == nil, message.user == nil {
-            return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"])
+            return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"], delay: resource.delay)
         }
         if let (status, host) = resource.redirect, let kind, !message.isRedirected {
             let place = "\(kind)/\((index + 1) % resources.count)"

@@ -37,6 +37,7 @@ final class World: @unchecked Sendable {
     private(set) var validEpochs: Set<Int> = []
     /// The steps at which a user was signed in or out.
     private(set) var signedIn: [(step: Int, user: Int?)] = []
+    var refreshes: [(credential: Tokens.Credential?, beganAt: Double, endedAt: Double?)] = []
 
     // Limits.
     private(set) var limit: Int
