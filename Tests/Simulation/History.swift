@@ -57,8 +57,8 @@ struct History: Sendable {
         /// Seconds that the server takes to answer.
         let delay = draw.pick(weighted: [(4, 0.02), (2, 0.3), (1, 4), (1, 20), (1, 40)])
         /// Where an answer leads to instead, and by which status.
-        let redirect: (status: Int, host: Int)? = {
-            let target = (draw.pick([301, 302, 303, 307, 308]), draw.below(2))
+        let redirect: (status: Int, host: Int, isEndless: Bool)? = {
+            let target = (draw.pick([301, 302, 303, 307, 308]), draw.below(2), draw.chance(0.1))
             return draw.chance(0.15) ? target : nil
         }()
         /// A field that the server sends twice.
@@ -66,7 +66,9 @@ struct History: Sendable {
     }
 
     struct Job: Sendable {
-        enum Kind: String { case get, post, download, upload, older, plain, foreign, batch, chain, stream, events }
+        enum Kind: String {
+            case get, post, download, upload, older, pair, plain, foreign, batch, chain, stream, events
+        }
         enum Caching: String { case none, http, cacheElseNetwork, cacheThenNetwork }
 
         // The constants are drawn when a job is made; `drawJob` draws the variables.
@@ -123,6 +125,8 @@ struct History: Sendable {
             case change(Int), outage(Int, Double), revoke, clock(Double), network(Double)
             case mail(Int), removeMail(Int, Int), retryMail(Int, Int), kill(Int), restart(Int), damage(Int)
             case disk(Double), read(Int, Int), load(Load), cancelLoad(Int), hurryLoad(Int, Int), depend(Int, Int)
+            /// The first of two calls.
+            case giveUp(Int)
             case release(Int)
         }
 
@@ -172,6 +176,7 @@ struct History: Sendable {
         if draw.chance(0.08) { addMails() }
         if draw.chance(0.05) { addOutage() }
         if draw.chance(0.1) { addLoads() }
+        if draw.chance(0.02) { addPairs() }
         if draw.chance(0.06) { addVisits() }
         for _ in 0..<draw.below(draw.chance(0.3) ? 10 : 4) { acts += draw.part { Act(of: jobs.count) } }
         let harm = draw.pick([0, 0, 2, 4, 8])
@@ -189,7 +194,7 @@ struct History: Sendable {
     private func drawJob() -> Job {
         let kind: Job.Kind = draw.pick(weighted: [
             (8, .get), (5, .post), (5, .download), (2, .upload), (3, .older), (2, .plain), (1, .foreign), (1, .batch),
-            (1, .chain), (1, .stream), (1, .events),
+            (1, .chain), (1, .stream), (1, .events), (1, .pair),
         ])
         let (resource, host) = (draw.below(settings.resources.count), draw.chance(0.2) ? 1 : 0)
         let at = draw.pick(weighted: [(2, 0), (3, draw.seconds(0...8))])
@@ -258,6 +263,19 @@ struct History: Sendable {
         }
     }
 
+    /// Jobs of two calls, which wait, come back, and are given up.
+    private mutating func addPairs() {
+        settings.limit = draw.within(1...2)
+        let count = draw.within(2...4)
+        for _ in 0..<count { jobs.append(Choices.simplest { Job(number: jobs.count, kind: .pair) }) }
+        for _ in 0..<6 {
+            let kind = Fault.Kind.status(503, retryAfter: draw.pick([1, 5]))
+            faults += draw.part { Fault(message: draw.below(10), kind: kind) }
+            let deed = Act.Deed.giveUp(jobs.count - 1 - draw.below(count))
+            acts += draw.part { Act(moment: .step(draw.below(60 * count)), deed: deed) }
+        }
+    }
+
     /// Readers of one resource, who come again and again, and what changes it or keeps it from them.
     private mutating func addVisits() {
         let (gap, host, joins) = (draw.seconds(0...draw.pick([1, 8])), draw.below(2), draw.chance(0.3))
@@ -311,7 +329,7 @@ extension History.Act {
             (1, .hostLimit(1 + three)), (2, .tagLimit(three, four - 1)), (3, .priority(job, three - 2)),
             (3, .priority(job, three)), (2, .deadline(job, 2 * seconds)), (2, .change(four)),
             (2, .outage(four % 2, seconds)), (2, .revoke), (1, .clock([-86_400, -10, 10, 86_400][four])),
-            (1, .network(seconds)), (4, .depend(job, other)), (2, .release(job)),
+            (1, .network(seconds)), (4, .depend(job, other)), (2, .release(job)), (2, .giveUp(job)),
         ])
     }
 

@@ -20,6 +20,8 @@ final class Job: @unchecked Sendable {
     /// Where the answer came from, and its age by itself.
     var (source, age): (NetworkResponse.Source?, Double?)
     var messages: [Message] = []
+    /// Of a pair.
+    var calls: [Task<Void, Never>] = []
     /// Whether a cancel may have ended it, and when one has returned.
     var (mayBeCancelled, cancelledAt): (Bool, Double?) = (false, nil)
     /// The ones in force.
@@ -41,7 +43,7 @@ final class Job: @unchecked Sendable {
     var isGroup: Bool { plan.kind == .batch || plan.kind == .chain }
     var isForeign: Bool { plan.kind == .foreign }
     func isAwaited(at now: Double) -> Bool { dependents.contains { $0.endedAt.map { $0 >= now } ?? true } }
-    var hasCallback: Bool { ![.plain, .stream, .events].contains(plan.kind) }
+    var hasCallback: Bool { ![.plain, .stream, .events, .pair].contains(plan.kind) }
     var isFinished: Bool { operation?.isFinished ?? true }
     var hasFailed: Bool { network?.error != nil || operation?.isCancelled == true }
     /// Whether it may have started to work.
@@ -194,6 +196,14 @@ extension World {
                     } catch {
                         operation.finish(error as? NetworkError ?? NetworkError(code: .cancelled))
                     }
+                }
+            }
+        case .pair:
+            return CallOperation(service) { operation in
+                job.calls = (0..<2).map { _ in WorkQueue.task { _ = try? await operation.service.send(request) } }
+                WorkQueue.task {
+                    for call in job.calls { await call.value }
+                    operation.finish()
                 }
             }
         case .plain:

@@ -57,7 +57,7 @@ extension World {
         guard let job = message.job.map({ jobs[$0] }), job.source != .cache else { return }
         forbid(.sentAfterCancel, message, when: job.cancelledAt != nil && !job.plan.joins)
         if job.messages.isEmpty { willStart(job) }
-        let (last, isOneCall) = (job.messages.last, !job.plan.joins)
+        let (last, isOneCall) = (job.messages.last, !job.plan.joins && job.plan.kind != .pair)
         let isConfirmed = last?.status == 304 && last?.document?.tag == last?.headers["If-None-Match"]
         forbid(.askedInVain, message, when: isConfirmed && last?.error == nil && isOneCall)
         if let end = last?.endedAt, let seconds = last?.retryAfter {
@@ -135,8 +135,9 @@ extension World {
         guard job.dependencies.allSatisfy(\.isFinished) else { return }
         let (reasons, hasSlot) = (queue.explain(operation), hadSlots.contains(job.number))
         forbid(.slotUnused, job, when: reasons == [.turn])
-        forbid(.slotHeldInVain, job, when: reasons == [.running] && job.isOwnCall && isPast(last?.endedAt, 1))
-        let isUnderWay = last?.isUnderWay == true
+        let isUnderWay = job.messages.contains(where: \.isUnderWay)
+        let lastEnd = isUnderWay ? nil : job.messages.compactMap(\.endedAt).max()
+        forbid(.slotHeldInVain, job, when: hasSlot && (job.isOwnCall || job.plan.kind == .pair) && isPast(lastEnd, 1))
         forbid(.runsWithoutSlot, job, when: isUndecidedRequest && job.plan.caching == .none && isUnderWay && !hasSlot)
         let waits = if case .limit? = reasons.first { reasons.count == 1 && !queue.isSuspended } else { false }
         job.waitsForSlotSince = waits ? job.waitsForSlotSince ?? now : nil
@@ -287,7 +288,8 @@ extension World {
 
     /// Why the job must not have failed like this; nil if it may.
     private func problem(of job: Job, _ error: NetworkError) -> String? {
-        let (isShared, settings, last) = (job.plan.joins || job.isGroup, history.settings, job.messages.last)
+        let (settings, last) = (history.settings, job.messages.last)
+        let isShared = job.plan.joins || job.isGroup || job.plan.kind == .pair
         let isRefused = if case .cutRefusal = last.flatMap(fault) { last?.error == .connectionLost } else { false }
         switch error.code {
         case .cancelled: return mayBeCancelled(job) ? nil : "nobody has cancelled it"
@@ -296,7 +298,8 @@ extension World {
             return job.isChild || others.contains(where: \.hasFailed) ? nil : "its dependencies have succeeded"
         case .timedOut: return timeProblem(job, error)
         case .cycle: return hasDone("release") || waitsForItself(job) ? nil : "it does not wait for itself"
-        case .redirectFailed, .cannotSendAgain: return nil
+        case .cannotSendAgain: return nil
+        case .redirectFailed: return settings.resources.contains { $0.redirect?.isEndless == true } ? nil : "no circle"
         case .cannotParseResponse:
             forbid(.fieldCountedTwice, job, when: settings.resources.contains(where: \.repeatsType))
             return isShared ? nil : "no reason"

@@ -172,7 +172,8 @@ final class Processes: @unchecked Sendable {
             (mail.seen, mail.isAccepted) = ((world.loop.now, world.loop.process), true)
         }
         // It is a dead letter soon, and may be sent again by hand. The head decides.
-        if (400..<500).contains(status), ![408, 425, 429].contains(status) { mail.hasDied = true }
+        let isFinal = (message.isRedirected ? 300..<500 : 400..<500).contains(status)
+        if isFinal, ![408, 425, 429].contains(status) { mail.hasDied = true }
     }
 
     func heal() {

@@ -72,8 +72,8 @@ final class Server {
         if resource.isPrivate, message.host == 0, message.mail == nil, message.user == nil {
             return Reply(status: 401, headers: ["WWW-Authenticate": "Bearer"], delay: resource.delay)
         }
-        if let (status, host) = resource.redirect, let kind, !message.isRedirected {
-            let place = "\(kind)/\((index + 1) % resources.count)"
+        if let (status, host, isEndless) = resource.redirect, let kind, !message.isRedirected || isEndless {
+            let place = "\(kind)/\(isEndless ? index : (index + 1) % resources.count)"
             let target = "https://\(host == 0 ? "a" : "b").test/\(place)?\(message.redirectedQuery)"
             return Reply(status: status, headers: ["Location": target], body: Data("moved".utf8))
         }

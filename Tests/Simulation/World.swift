@@ -203,6 +203,7 @@ final class World: @unchecked Sendable {
         mayLeak.append(("the queue", { [weak queue] in queue != nil }))
         for job in jobs {
             (job.operation, job.members, job.groups, job.dependencies, job.dependents) = (nil, [], [], [], [])
+            job.calls = []
         }
         queue = nil
         guard outcome.law == nil else { return }
@@ -282,6 +283,9 @@ final class World: @unchecked Sendable {
             guard !job.hasStarted, !job.isForeign, let other = job.dependencies.last?.operation else { return }
             job.operation?.removeDependency(other)
             job.dependencies.removeAll { $0.operation === other }
+        case .giveUp(let job):
+            jobs[job].mayBeCancelled = true
+            jobs[job].calls.first?.cancel()
         case .network(let seconds):
             reachability.status = .unreachable
             after(seconds) { [unowned self] in reachability.status = .reachable }
