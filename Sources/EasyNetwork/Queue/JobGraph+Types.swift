@@ -145,6 +145,19 @@ extension JobGraph {
 
         var hasYielded: Bool { yieldedAt != nil }
 
+        /// What it waits for: in place of a barrier that was cancelled, the jobs before that.
+        var awaited: [Payload] {
+            var (found, pending): ([Payload], [Job]) = ([], dependencies.reversed().map(\.job))
+            while let job = pending.popLast() {
+                if let payload = job.payload {
+                    found.append(payload)
+                } else if job.phase == .passed {
+                    pending += job.dependencies.reversed().map(\.job)
+                }
+            }
+            return found
+        }
+
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
 

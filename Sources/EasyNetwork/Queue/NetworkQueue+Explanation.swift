@@ -13,7 +13,7 @@ extension NetworkQueue {
         state.withLock { state in
             guard let job = operation.job(in: self) else { return }
             phase = job.phase
-            others = job.dependencies.compactMap(\.job.payload)
+            others = job.awaited
             if phase == .returning, job.hasYielded, !state.graph.isSuspended {
                 reason = .slotYielded
             } else if phase == .ready || phase == .returning {
