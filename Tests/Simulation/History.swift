@@ -20,6 +20,7 @@ struct History: Sendable {
         let hostLimit = draw.pick(weighted: [(4, -1), (1, 1), (1, 2)])
         var tagLimits = (0..<3).map { _ in draw.pick(weighted: [(3, -1), (2, 1), (1, 2), (1, 0)]) }
         let rate: Int? = draw.pick(weighted: [(36, nil), (1, 1), (1, 2), (1, 3), (1, 4)])
+        let burst = draw.pick([1, 2, 4])
         let listens = draw.chance(0.4)
         var circuit: Circuit = draw.pick(weighted: [(4, .none), (1, .fails), (1, .waits)])
         let tokenLife: Double = draw.pick(weighted: [(8, 1_000), (4, 5), (3, 1), (1, 0)])
@@ -84,6 +85,10 @@ struct History: Sendable {
         let allowsFailure = draw.chance(0.3)
         var children: [Int] = []
         let endsAtFirstFailure = draw.chance(0.6)
+        /// How many children of a batch may run at once.
+        let childLimit = draw.pick(weighted: [(2, -1), (2, 1), (1, 2)])
+        /// Whether its request is made when the first job that it waits for has succeeded.
+        let isPrepared = draw.chance(0.4)
         let deadline: Double? = draw.pick(weighted: [(30, nil), (3, 0.5), (3, 3), (3, 30), (1, 0), (1, -1)])
         /// For all messages of its request together.
         let timeout: Double? = draw.pick(weighted: [(12, nil), (1, 0.5), (1, 3), (1, 30)])
@@ -128,6 +133,8 @@ struct History: Sendable {
             /// The first of two calls.
             case giveUp(Int)
             case release(Int)
+            /// Adds a barrier, which is cancelled after so many seconds.
+            case barrier(Double)
         }
 
         let moment: Moment
@@ -330,6 +337,7 @@ extension History.Act {
             (3, .priority(job, three)), (2, .deadline(job, 2 * seconds)), (2, .change(four)),
             (2, .outage(four % 2, seconds)), (2, .revoke), (1, .clock([-86_400, -10, 10, 86_400][four])),
             (1, .network(seconds)), (4, .depend(job, other)), (2, .release(job)), (2, .giveUp(job)),
+            (1, .barrier(seconds / 2)),
         ])
     }
 

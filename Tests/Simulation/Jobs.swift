@@ -156,9 +156,13 @@ extension World {
         let request = request(plan)
         switch plan.kind {
         case .get, .post, .upload:
+            let first = plan.after.first.map { jobs[$0] }
+            let isPrepared = plan.isPrepared && !plan.allowsFailure && plan.host == first?.plan.host
+            let source = isPrepared ? first?.operation as? RequestOperation<SimulatedRequest> : nil
             let operation =
                 plan.kind == .upload
-                ? UploadOperation(request, service: service) : RequestOperation(request, service: service)
+                ? UploadOperation(request, service: service)
+                : source.map { $0.then { _ in request } } ?? RequestOperation(request, service: service)
             operation.successWithResponse = { [unowned self] answer, response in
                 (job.source, job.age) = (response.source, response.headers["Age"].flatMap { Double($0) })
                 told(job, .success(answer))
@@ -221,7 +225,11 @@ extension World {
             let group: GroupOperation =
                 plan.kind == .chain
                 ? ChainOperation(children)
-                : BatchOperation(children, policy: plan.endsAtFirstFailure ? .failFast : .collectAll)
+                : BatchOperation(
+                    children,
+                    policy: plan.endsAtFirstFailure ? .failFast : .collectAll,
+                    maxConcurrentOperationCount: childLimit(of: job)
+                )
             group.success = { [unowned self] _ in told(job, .success(nil)) }
             group.failure = { [unowned self] in told(job, .failure($1)) }
             return group
@@ -229,6 +237,9 @@ extension World {
     }
 
     func file(of job: Job) -> String { folder + "/\(job.number)" }
+
+    /// None with a group in the group, which would count although only its children run.
+    func childLimit(of job: Job) -> Int { job.plan.children.contains { jobs[$0].isGroup } ? -1 : job.plan.childLimit }
 
     private func request(_ job: History.Job) -> SimulatedRequest {
         let place = [.post: "w", .upload: "w", .download: "f", .events: "e"][job.kind] ?? "r"
@@ -271,6 +282,7 @@ extension World {
         job.executionCount += 1
         log("job \(job.number) executes")
         willStart(job)
+        checkRate(job)
         loop.interrupt()
         happens(.callback(job.number))
     }

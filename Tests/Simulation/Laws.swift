@@ -13,8 +13,8 @@ enum Law: String {
     case neverEnds, endedTwice, executedTwice, calledBackTwice, waiterLost, fieldCountedTwice
     case groupEndedEarly, startedAfterGroup, messageLeft, sentBeforeRetryAfter, rangeWithoutCondition
     // Slots, circuits, the whole.
-    case pausedWithSlot, runsWithoutSlot, overLimit, slotUnused, slotHeldInVain, yieldedWithoutResume, yieldedForGood
-    case urgentWaits, wrongOrder, circuitStaysOpen, countsLeft, leaked, endless
+    case pausedWithSlot, runsWithoutSlot, overLimit, overRate, slotUnused, slotHeldInVain, yieldedWithoutResume
+    case yieldedForGood, urgentWaits, wrongOrder, circuitStaysOpen, countsLeft, leaked, endless
     // Outboxes.
     case cannotOpen, noRoomForReplacement, sentAfterRemoval, sentAfterDelivery, keyChanged, laneOutOfOrder
     case stillThere, neverDelivered, periodMissed
@@ -99,7 +99,19 @@ extension World {
             let mustCall = other.hasCallback && !other.isForeign
             forbid(.startedBeforeCallback, "\(job), before \(other)", when: mustCall && other.callbackCount == 0)
         }
+        for barrier in barriers where barrier.step < job.addedStep && !job.isChild {
+            let isAlone = barrier.before.allSatisfy(\.isFinished)
+            forbid(.startedBeforeDependency, "\(job), behind a barrier", when: !isAlone)
+        }
         forbid(.startedWhileSuspended, job, when: startedBeforeSuspension?.contains(job.number) == false && isOwn)
+    }
+
+    /// Of jobs that execute as soon as they have their token.
+    func checkRate(_ job: Job) {
+        guard let rate = history.settings.rate, job.plan.condition == nil, !history.settings.isSlow else { return }
+        executionTimes.append(loop.now)
+        let earlier = executionTimes.dropLast(rate + history.settings.burst - 1).last ?? -.infinity
+        forbid(.overRate, job, when: earlier > loop.now - 0.999)
     }
 
     func checkQuiet() {
@@ -132,6 +144,10 @@ extension World {
         forbid(.cancelTakesLong, job, when: isUndecided && isPast(job.cancelledAt, 1) && !isSlow)
         let first = job.messages.first?.sentAt
         forbid(.deadlinePassed, job, when: isUndecidedRequest && isPast(first, job.plan.timeout, by: 0.01))
+        if job.plan.kind == .batch, case let limit = childLimit(of: job), limit > 0 {
+            let count = job.plan.children.count { hadSlots.contains($0) && !jobs[$0].plan.joins }
+            forbid(.overLimit, "\(count) children of \(job)", when: count > limit)
+        }
         guard job.dependencies.allSatisfy(\.isFinished) else { return }
         let (reasons, hasSlot) = (queue.explain(operation), hadSlots.contains(job.number))
         forbid(.slotUnused, job, when: reasons == [.turn])
@@ -165,7 +181,7 @@ extension World {
     /// An urgent job that waits for a slot, and a download that has had one for long.
     private func checkUrgency(_ job: Job, _ since: Double) {
         let start = loop.now - 2.5
-        guard max(since, limitChangedAt) < start, hadSlots.count == limit else { return }
+        guard max(since, limitChangedAt) < start, hadSlots.count == limit, barriers.isEmpty else { return }
         for other in openJobs where other.priority < min(job.priority, 0) && isResumable(other) && isAlone(other) {
             forbid(.urgentWaits, "\(job), while \(other) runs", when: other.receivesSince ?? .infinity < start)
         }
@@ -174,7 +190,7 @@ extension World {
     /// A job that waits for nothing but one of all slots goes before those of lower priority, and later ones.
     private func checkOrder(_ job: Job, _ since: Double) {
         guard isPlainJob(job), job.plan.tags.isEmpty, !hasLimitedHosts, history.settings.rate == nil,
-            job.operation?.isExecuting == false, since < loop.now
+            job.operation?.isExecuting == false, since < loop.now, barriers.isEmpty
         else { return }
         let other = newlyRunning.first { other in
             // One that comes back goes earlier.
@@ -297,7 +313,9 @@ extension World {
             let others = job.dependencies + job.plan.children.map { jobs[$0] }
             return job.isChild || others.contains(where: \.hasFailed) ? nil : "its dependencies have succeeded"
         case .timedOut: return timeProblem(job, error)
-        case .cycle: return hasDone("release") || waitsForItself(job) ? nil : "it does not wait for itself"
+        case .cycle:
+            let mayBe = hasDone("release") || !barriers.isEmpty || waitsForItself(job)
+            return mayBe ? nil : "it does not wait for itself"
         case .cannotSendAgain: return nil
         case .redirectFailed: return settings.resources.contains { $0.redirect?.isEndless == true } ? nil : "no circle"
         case .cannotParseResponse:

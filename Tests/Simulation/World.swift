@@ -50,6 +50,10 @@ final class World: @unchecked Sendable {
     var hadSlots: Set<Int> = []
     var newlyRunning: [Job] = []
     var grantCount = 0
+    /// When jobs without network have executed.
+    var executionTimes: [Double] = []
+    /// When barriers were added, and the jobs before them.
+    private(set) var barriers: [(step: Int, before: [Job])] = []
 
     init(_ history: History, isTraced: Bool, folder: String) {
         (self.history, self.isTraced, self.folder) = (history, isTraced, folder)
@@ -112,7 +116,7 @@ final class World: @unchecked Sendable {
         let queue = NetworkQueue(
             maxConcurrentOperationCount: settings.limit,
             maxConcurrentOperationCountPerHost: settings.hostLimit,
-            rateLimit: settings.rate.map { RateLimit($0, per: 1) },
+            rateLimit: settings.rate.map { RateLimit($0, per: 1, burst: settings.burst) },
             clock: loop
         )
         for (tag, limit) in settings.tagLimits.enumerated() where limit >= 0 {
@@ -205,6 +209,7 @@ final class World: @unchecked Sendable {
             (job.operation, job.members, job.groups, job.dependencies, job.dependents) = (nil, [], [], [], [])
             job.calls = []
         }
+        barriers = []
         queue = nil
         guard outcome.law == nil else { return }
         loop.run(until: loop.now + 100)
@@ -280,12 +285,20 @@ final class World: @unchecked Sendable {
         case .release(let job):
             let job = jobs[job]
             // Foundation's own operations do not become ready then.
-            guard !job.hasStarted, !job.isForeign, let other = job.dependencies.last?.operation else { return }
+            guard !job.hasStarted, !job.isForeign, !job.plan.isPrepared,
+                let other = job.dependencies.last?.operation
+            else { return }
             job.operation?.removeDependency(other)
             job.dependencies.removeAll { $0.operation === other }
         case .giveUp(let job):
             jobs[job].mayBeCancelled = true
             jobs[job].calls.first?.cancel()
+        case .barrier(let seconds):
+            let before = queue.operations
+            barriers.append((loop.stepCount, before.compactMap { jobsByOperation[ObjectIdentifier($0)] }))
+            queue.addBarrierBlock { [unowned self] in loop.interrupt() }
+            let barrier = queue.operations.last { !before.contains($0) }
+            after(seconds) { barrier?.cancel() }
         case .network(let seconds):
             reachability.status = .unreachable
             after(seconds) { [unowned self] in reachability.status = .reachable }
