@@ -56,7 +56,7 @@ struct History: Sendable {
         var pieceCount = draw.pick(weighted: [(3, 1), (2, 4), (1, 12), (1, 40)])
         var pace = draw.pick([0.01, 0.1, 0.25])
         /// Seconds that the server takes to answer.
-        let delay = draw.pick(weighted: [(4, 0.02), (2, 0.3), (1, 4), (1, 20), (1, 40)])
+        var delay = draw.pick(weighted: [(4, 0.02), (2, 0.3), (1, 4), (1, 20), (1, 40)])
         /// Where an answer leads to instead, and by which status.
         let redirect: (status: Int, host: Int, isEndless: Bool)? = {
             let target = (draw.pick([301, 302, 303, 307, 308]), draw.below(2), draw.chance(0.1))
@@ -247,9 +247,12 @@ struct History: Sendable {
     /// A server that is down, calls that wait for it, and users who give up during the trial.
     private mutating func addOutage() {
         settings.circuit = draw.pick([.waits, .fails])
-        acts.append(Act(moment: .at(0), deed: .outage(0, draw.seconds(1...4))))
-        addJobs(draw.within(3...6)) { _, _ in
-            let (at, resource) = (draw.seconds(0...6), draw.below(2))
+        (settings.resources[0].delay, settings.resources[1].delay) = (draw.pick([20, 0.3]), 0.02)
+        for begin in [0, 10] {
+            acts += draw.part { Act(moment: .at(Double(begin)), deed: .outage(0, draw.seconds(1...4))) }
+        }
+        addJobs(draw.within(4...12)) { _, _ in
+            let (at, resource) = (draw.seconds(0...draw.pick([6, 16])), draw.below(2))
             return Choices.simplest { Job(resource: resource, at: at) }
         }
         for _ in 0..<4 { faults += draw.part { Fault(message: draw.within(2...12), kind: .abandon) } }

@@ -14,7 +14,8 @@ enum Law: String {
     case groupEndedEarly, startedAfterGroup, messageLeft, sentBeforeRetryAfter, rangeWithoutCondition
     // Slots, circuits, the whole.
     case pausedWithSlot, runsWithoutSlot, overLimit, overRate, slotUnused, slotHeldInVain, yieldedWithoutResume
-    case yieldedForGood, urgentWaits, wrongOrder, circuitStaysOpen, countsLeft, leaked, endless
+    case yieldedForGood, urgentWaits, wrongOrder, countsLeft, leaked, endless
+    case circuitOpensEarly, circuitOpenTooLong, circuitStaysOpen, sentThroughOpenCircuit
     // Outboxes.
     case cannotOpen, noRoomForReplacement, sentAfterRemoval, sentAfterDelivery, keyChanged, laneOutOfOrder
     case stillThere, neverDelivered, periodMissed
@@ -53,6 +54,7 @@ extension World {
         let isRange = message.headers["Range"] != nil
         forbid(.rangeWithoutCondition, message, when: isRange && message.headers["If-Range"] == nil)
         if let mail = message.mail { processes?.willSend(message, mail: mail) }
+        checkCircuit(message)
         // What a cache refreshes behind a job is not the job's.
         guard let job = message.job.map({ jobs[$0] }), job.source != .cache else { return }
         forbid(.sentAfterCancel, message, when: job.cancelledAt != nil && !job.plan.joins)
@@ -88,6 +90,75 @@ extension World {
         let message = messages.last { $0.refreshToken == credential.refresh && $0.sentAt >= beganAt }
         let isLate = message.map { $0.sentAt > beganAt + 121 } ?? (loop.now > beganAt + settings.promptTime + 1)
         forbid(.refreshTakesLong, "of token \(credential.access)", when: isLate)
+    }
+
+    // MARK: - Circuits
+
+    /// What the events of a host, and its messages, tell of the circuit to it.
+    struct Circuit {
+        var isOpen = false
+        /// The number of the first message after it was opened or closed.
+        var firstMessage = 0
+        /// No message is sent earlier.
+        var notBefore = 0.0
+        var failedTrialCount = 0
+        /// The trial that has closed it without an answer.
+        var trial: Message?
+    }
+
+    /// The messages of jobs since the circuit to a host was opened or closed.
+    private func messagesSinceChange(_ host: Int) -> [Message] {
+        messages[circuits[host].firstMessage...].filter { $0.host == host && $0.process == 0 }
+    }
+
+    /// The messages that are under way while the circuit to a host is open.
+    private func trials(_ host: Int) -> [Message] {
+        guard circuits.indices.contains(host), circuits[host].isOpen else { return [] }
+        return messagesSinceChange(host).filter { $0.isUnderWay && !$0.isCancelled && isSentAtOnce($0) }
+    }
+
+    /// Whether it is sent when it has passed the circuit: a download or a stream may be sent later.
+    private func isSentAtOnce(_ message: Message) -> Bool { message.job.map { jobs[$0].isOwnCall } ?? true }
+
+    private func checkCircuit(_ message: Message) {
+        guard circuits.indices.contains(message.host), message.process == 0, isSentAtOnce(message) else { return }
+        let circuit = circuits[message.host]
+        let mustWait = trials(message.host).count > 1 || loop.now < circuit.notBefore - 0.001
+        forbid(.sentThroughOpenCircuit, message, when: circuit.isOpen && mustWait)
+    }
+
+    func circuitChanges(_ host: Int, _ kind: NetworkEvent.Kind) {
+        var circuit = circuits[host]
+        let (sent, now) = (messagesSinceChange(host), loop.now)
+        switch kind {
+        case .circuitOpened(let error):
+            let hasTrialFailed = circuit.isOpen || circuit.trial?.hasFailed ?? false
+            let failed = sent.filter(\.hasFailed)
+            let isEnough = circuit.trial?.hasFailed ?? false || failed.count >= (circuit.isOpen ? 1 : 2)
+            forbid(.circuitOpensEarly, "that to host \(host), after \(failed)", when: !isEnough)
+            circuit.failedTrialCount += hasTrialFailed ? 1 : 0
+            func end(_ message: Message) -> Double { (message.answeredAt ?? 0) + (message.retryAfter ?? 0) }
+            let rest = messages.filter { $0.host == host }.map(end).max() ?? 0
+            let longest = max(2 * pow(2, Double(circuit.failedTrialCount)), rest - now)
+            let seconds = error.headers["Retry-After"].flatMap { Double($0) } ?? 0
+            forbid(.circuitOpenTooLong, "that to host \(host), \(seconds) s", when: seconds >= longest + 1)
+            circuit.notBefore = now + 2
+            // The server's wish counts until a later success.
+            if let last = sent.last(where: { $0.retryAfter != nil && $0.endedAt != nil && $0.error == nil }),
+                let job = last.job, !mayBeCancelled(jobs[job]), jobs[job].plan.timeout == nil, circuit.trial == nil,
+                !sent.contains(where: { !$0.hasFailed && $0.endedAt ?? 0 >= last.answeredAt ?? 0 })
+            {
+                circuit.notBefore = max(now + 2, end(last))
+            }
+            (circuit.isOpen, circuit.trial) = (true, nil)
+        case .circuitClosed:
+            circuit.trial = sent.last { $0.answeredAt == nil }
+            if circuit.trial == nil { circuit.failedTrialCount = 0 }
+            circuit.isOpen = false
+        default: return
+        }
+        circuit.firstMessage = messages.count
+        circuits[host] = circuit
     }
 
     func willStart(_ job: Job) {
@@ -338,11 +409,8 @@ extension World {
         case .circuitOpen:
             guard settings.circuit == .fails else { return "there is no circuit" }
             // A trial that has gone on for long shows that the server is there.
-            let isTried = messages.contains {
-                $0.host == job.plan.host && $0.isUnderWay && $0.sentAt > lastFailure[$0.host] + 1
-                    && $0.sentAt < loop.now - 6
-            }
-            forbid(.circuitStaysOpen, job, when: isTried && places(job.plan.resource).count == 1)
+            let isTried = trials(job.plan.host).contains { $0.sentAt < loop.now - 6 }
+            forbid(.circuitStaysOpen, job, when: isTried)
             return nil
         case .refused: return job.plan.condition == 2 ? nil : "its condition holds"
         default: return "no reason"

@@ -13,8 +13,14 @@ final class Message: @unchecked Sendable {
     let headers: HTTPHeaders
     let body: Data
     let sentAt: Double
+    /// That of the outbox that sends it; 0 for those of jobs.
+    let process: Int
+    /// When its head came.
+    var answeredAt: Double?
     var endedAt: Double?
     var error: NetworkError.Code?
+    /// Whether nobody waits for it any more.
+    var isCancelled = false
 
     // What the server saw in it and did. Without a status it has not arrived.
     var user, status: Int?
@@ -25,8 +31,8 @@ final class Message: @unchecked Sendable {
     /// The seconds to wait that the answer asked for.
     var retryAfter: Double?
 
-    init(_ number: Int, _ request: TransportRequest, at now: Double) {
-        (self.number, sentAt, headers) = (number, now, request.headers)
+    init(_ number: Int, _ request: TransportRequest, at now: Double, _ process: Int) {
+        (self.number, sentAt, headers, self.process) = (number, now, request.headers, process)
         (method, path) = (request.method.rawValue, request.url.path)
         address = request.url.absoluteString
         resource = path.split(separator: "/").last.flatMap { Int($0) } ?? -1
@@ -50,6 +56,10 @@ final class Message: @unchecked Sendable {
     var hostName: String { host == 0 ? "a" : "b" }
     var isUnderWay: Bool { endedAt == nil }
     var language: String? { headers["Accept-Language"] }
+    /// Whether it may count as a failure of its server.
+    var hasFailed: Bool {
+        status.map { $0 == 429 || $0 >= 500 } ?? false || error != nil && error != .cancelled
+    }
     var key: String? { headers["Idempotency-Key"] }
     /// The token of the credential: `Bearer 12`.
     var token: Int? { headers["Authorization"].flatMap { Int($0.dropFirst(7)) } }

@@ -78,8 +78,8 @@ final class Exchange: TransportExchange, @unchecked Sendable {
 
     private func answer(_ reply: Server.Reply) {
         self.reply = reply
-        let seconds = [429, 503].contains(reply.status) ? reply.headers["Retry-After"] : nil
-        message.retryAfter = seconds.flatMap { Double($0) }
+        message.answeredAt = world.loop.now
+        if message.hasFailed { message.retryAfter = reply.headers["Retry-After"].flatMap { Double($0) } }
         tell(.head(TransportHead(statusCode: reply.status, headers: reply.headers)))
         let body = message.method == "HEAD" ? Data() : reply.body
         let size = max(1, (body.count + reply.pieceCount - 1) / reply.pieceCount)
@@ -108,7 +108,7 @@ final class Exchange: TransportExchange, @unchecked Sendable {
 
     func cancel() {
         guard !isUnwanted else { return }
-        isCancelled = true
+        (isCancelled, message.isCancelled) = (true, true)
         world.after(0) { self.end(.cancelled, .send) }
     }
 

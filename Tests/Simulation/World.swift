@@ -20,7 +20,7 @@ final class World: @unchecked Sendable {
     private(set) var cache: NetworkCache?
     private(set) var session: AuthenticationSession<Tokens>?
     private let reachability = NetworkReachability(.reachable)
-    private var subscription: EventSubscription?
+    private var subscriptions: [EventSubscription] = []
     private var deeds: [History.Act.Moment: [History.Act.Deed]]
     private(set) var healedAt: Double?
 
@@ -30,8 +30,8 @@ final class World: @unchecked Sendable {
     var openJobs: [Job] = []
     let hasDownloads: Bool
     private(set) var messages: [Message] = []
-    /// Of each host.
-    private(set) var lastFailure = [-1e9, -1e9]
+    /// Those to the hosts, if there are any and a message goes to the host of its service alone.
+    var circuits: [Circuit] = []
 
     // Users. An epoch is the time from a sign-in to the next one, or to a sign-out.
     private(set) var validEpochs: Set<Int> = []
@@ -154,6 +154,7 @@ final class World: @unchecked Sendable {
                 let waits = settings.circuit == .waits
                 host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(2), openTime: 2, waits: waits)
             }
+            listen(to: host)
             return EasyNetworkService(host)
         }
         makeJobs(services)
@@ -168,7 +169,7 @@ final class World: @unchecked Sendable {
 
     /// Has the events of the queue in the trace.
     func listen(to queue: NetworkQueue) {
-        subscription = queue.subscribe { [unowned self] event in
+        let subscription = queue.subscribe { [unowned self] event in
             guard isTraced, let name = event.operation?.name else { return }
             switch event.kind {
             case .progress: break
@@ -177,6 +178,16 @@ final class World: @unchecked Sendable {
             default: log("\(name): \(Self.name(of: event.kind))")
             }
         }
+        subscriptions.append(subscription)
+    }
+
+    private func listen(to host: HostConfiguration) {
+        let number = circuits.count
+        guard history.settings.circuit != .none, history.settings.resources.allSatisfy({ $0.redirect == nil }) else {
+            return
+        }
+        circuits.append(Circuit())
+        subscriptions.append(host.subscribe { [unowned self] event in circuitChanges(number, event.kind) })
     }
 
     /// The name of a case.
@@ -200,7 +211,7 @@ final class World: @unchecked Sendable {
 
     private func tearDown() {
         processes?.tearDown()
-        (subscription, processes, loads, session) = (nil, nil, nil, nil)
+        (subscriptions, processes, loads, session) = ([], nil, nil, nil)
         var mayLeak = jobs.map { job in
             ("job \(job.number)", { [weak operation = job.operation] in operation != nil })
         }
@@ -356,7 +367,7 @@ final class World: @unchecked Sendable {
     }
 
     func newMessage(_ request: TransportRequest) -> Message {
-        messages.append(Message(messages.count, request, at: loop.now))
+        messages.append(Message(messages.count, request, at: loop.now, loop.process))
         return messages[messages.count - 1]
     }
 
@@ -368,9 +379,6 @@ final class World: @unchecked Sendable {
     /// - Parameter status: of the answer that came.
     func ended(_ message: Message, _ code: NetworkError.Code?, status: Int?) {
         (message.endedAt, message.error) = (loop.now, code)
-        if code != nil && code != .cancelled || status.map({ $0 >= 500 || $0 == 429 }) ?? false {
-            lastFailure[message.host] = loop.now
-        }
         log("message \(message.number) ends\(code.map { ": \($0)" } ?? "")")
         if let mail = message.mail { processes?.ended(message, mail: mail, status) }
         if let job = message.job, let fault = fault(of: message) {
