@@ -188,6 +188,7 @@ struct OutboxFolder: Sendable {
         _ work: () throws(NetworkError) -> Result
     ) throws(NetworkError) -> Result {
         let lock = try attempt {
+            try WorkQueue.loop?.willUseFile(path(name), toWrite: false)
             let lock = try Lock.open(path(name))
             try lock.wait()
             return lock
