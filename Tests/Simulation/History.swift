@@ -119,6 +119,8 @@ struct History: Sendable {
             case message(Int)
             /// While a credential is saved, refreshed, and put into a message.
             case saving, refreshing, authorizing
+            /// When so many files were used since a message of an outbox has ended, or a removal has begun.
+            case settling(Int), removing(Int)
             /// Before so many pieces of work.
             case step(Int)
         }
@@ -135,6 +137,7 @@ struct History: Sendable {
             case release(Int)
             /// Adds a barrier, which is cancelled after so many seconds.
             case barrier(Double)
+            case drain(Int, Double)
         }
 
         let moment: Moment
@@ -312,11 +315,12 @@ struct History: Sendable {
         if draw.chance(0.3) {
             // At once, in two processes.
             let (mail, time) = (draw.below(mails.count), draw.seconds(0...20))
-            acts += [.removeMail(mail, 0), .retryMail(mail, 1)].map { Act(moment: .at(time), deed: $0) }
+            acts.append(Act(moment: .at(time), deed: .removeMail(mail, 0)))
+            acts.append(Act(moment: draw.pick([.at(time), .removing(draw.below(8))]), deed: .retryMail(mail, 1)))
         }
         for _ in 0..<draw.below(4) {
             faults += draw.part {
-                let status = Fault.Kind.status(draw.pick([400, 403, 409, 500, 503]), retryAfter: nil)
+                let status = Fault.Kind.status(draw.pick([400, 403, 409, 500, 503, 200]), retryAfter: nil)
                 return Fault(message: draw.below(10), kind: draw.chance(0.3) ? .loseAnswer : status)
             }
         }
@@ -349,11 +353,13 @@ extension History.Act {
         let seconds = draw.seconds(0...5)
         moment = draw.pick(weighted: [
             (3, .at(draw.seconds(0...15))), (2, .message(draw.below(8))), (2, .step(draw.below(400))),
+            (2, .settling(draw.below(12))), (2, .removing(draw.below(12))),
         ])
         deed = draw.pick(weighted: [
             (4, .removeMail(mail, place)), (4, .retryMail(mail, place)), (2, .kill(place)), (2, .restart(place)),
             (1, .damage(four)), (1, .damage(4 + place)), (6, .read(four % 2, place)),
             (1, .clock([-3e8, 3e8, -3_600, 3_600][four])), (2, .outage(1, seconds)), (1, .disk(seconds)),
+            (2, .drain(place, seconds - 2)),
         ])
     }
 }

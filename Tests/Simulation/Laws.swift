@@ -18,7 +18,7 @@ enum Law: String {
     case circuitOpensEarly, circuitOpenTooLong, circuitStaysOpen, sentThroughOpenCircuit
     // Outboxes.
     case cannotOpen, noRoomForReplacement, sentAfterRemoval, sentAfterDelivery, keyChanged, laneOutOfOrder
-    case stillThere, neverDelivered, periodMissed
+    case stillThere, neverDelivered, periodMissed, diedWithoutReason, sentEarly, sentBeforeDependency
 }
 
 extension Job: CustomStringConvertible {
@@ -141,7 +141,8 @@ extension World {
             let rest = messages.filter { $0.host == host }.map(end).max() ?? 0
             let longest = max(2 * pow(2, Double(circuit.failedTrialCount)), rest - now)
             let seconds = error.headers["Retry-After"].flatMap { Double($0) } ?? 0
-            forbid(.circuitOpenTooLong, "that to host \(host), \(seconds) s", when: seconds >= longest + 1)
+            let isLong = seconds > longest + 1 && !history.settings.isSlow
+            forbid(.circuitOpenTooLong, "that to host \(host), \(seconds) s", when: isLong)
             circuit.notBefore = now + 2
             // The server's wish counts until a later success.
             if let last = sent.last(where: { $0.retryAfter != nil && $0.endedAt != nil && $0.error == nil }),

@@ -54,7 +54,9 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
 
     var clock: any NetworkClock { self }
     var process: Int { onStack.last ?? 0 }
-    var date: Date { Date(timeIntervalSince1970: 1_767_225_600 + now + dateOffset) }
+    /// When the world begins, by a clock that is right.
+    let start = Date(timeIntervalSince1970: 1_767_226_600)
+    var date: Date { start + (now - 1_000 + dateOffset) }
 
     func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
         let timer = Timer(action, mayBeLate: random.chance(0.5), process)
@@ -123,10 +125,12 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
 
     /// Whether other work may run where a file is used: not while the lock of a folder is held, for which it would wait.
     var mayInterruptFiles: () -> Bool = { false }
+    var usesFile: () -> Void = {}
     var diskIsFullUntil = 0.0
 
     func willUseFile(_ path: String, toWrite: Bool) throws {
         if toWrite, now < diskIsFullUntil { throw POSIXError(.ENOSPC) }
+        if process != 0 { usesFile() }
         guard settings.interruption > 0, depth == 0, random.chance(settings.interruption / 2) else { return }
         if mayInterruptFiles() { interrupt(surely: true) }
     }

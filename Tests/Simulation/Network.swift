@@ -54,6 +54,8 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         guard !isUnwanted || world.flip() else { return }
         var reply = world.server.answer(message, at: world.loop.now)
         switch fault {
+        // Nothing that can be read: that must not matter to an outbox.
+        case .status(200, _) where message.mail == nil: break
         case .status(let status, let seconds):
             reply = world.server.refuse(message, status, reply.delay)
             if let seconds { reply.headers["Retry-After"] = "\(seconds)" }

@@ -4,34 +4,46 @@ import Foundation
 
 /// An entry of an outbox as the history wants it.
 struct MailRequest: APIRequest, Codable {
-    typealias Item = Void
+    typealias Item = Answer
     let mail: Int
     let resource: Int
     var api: String { "w/\(resource)" }
     var method: NetworkService.Method { .post }
     var headers: [String: String]? { ["X-Mail": "\(mail)"] }
     var params: [String: Any]? { ["mail": mail] }
+    var options: RequestOptions { RequestOptions(retry: .never) }
 }
 
 /// What is known of an entry from outside.
-private final class Mail: CustomStringConvertible {
+private final class Mail: CustomStringConvertible, @unchecked Sendable {
+    // Sendable because one thread uses it.
     let plan: History.Mail
     var id: UUID?
     var (addedAt, removedAt): (Double, Double?) = (0, nil)
     /// When its success was seen by a process that still lives, and the number of that.
     var seen: (at: Double, process: Int)?
-    var (hasDied, isAccepted) = (false, false)
+    var isAccepted = false
+    /// When it may have become a dead letter, and when it was an entry again or was to be tried at once.
+    var (diedAt, revivedAt, hastenedAt) = (-Double.infinity, -Double.infinity, -Double.infinity)
+    /// Since it was an entry again: whether it was refused for good, and how many tries have failed.
+    var (isRefused, failureCount) = (false, 0)
+    /// It is not tried earlier, as long as nobody asks for that, and how many of its failures are on disk.
+    var (nextTry, notedCount) = (0.0, 0)
     var messages: [Message] = []
-    /// Those of its lane that were added before.
-    var before: [Mail] = []
+    /// Those of its lane that were added before, and the one that it depends on.
+    var (before, after): ([Mail], Mail?) = ([], nil)
 
     init(_ plan: History.Mail) { self.plan = plan }
 
     var description: String { "mail \(plan.number)" }
     var hasActed: Bool { messages.contains(where: \.hasActed) }
     var isPeriodic: Bool { plan.period != nil }
-    /// Whether it need not be sent any more, for those behind it in its lane.
-    var isOver: Bool { hasActed || isAccepted || removedAt != nil || hasDied }
+    var isDelivered: Bool { hasActed || isAccepted }
+    var hasDied: Bool { diedAt > 0 }
+    /// Whether those behind it in its lane may be sent.
+    func mayBePassed(_ now: Double, _ slack: Double) -> Bool {
+        isDelivered || removedAt != nil || hasDied && (revivedAt <= diedAt || now < revivedAt + slack)
+    }
 }
 
 /// Two processes with outboxes over one folder, and caches over another.
@@ -67,12 +79,20 @@ final class Processes: @unchecked Sendable {
                 let queue = NetworkQueue(maxConcurrentOperationCount: 2, clock: loop)
                 let limit = world.history.settings.mailLimit
                 let outbox = try Outbox(directory: outboxFolder, queue: queue, service: service, maximumCount: limit)
-                outbox.register(MailRequest.self, name: "mail")
+                outbox.register(MailRequest.self, name: "mail", delivered: settle)
                 processes[place] = (number, outbox, service)
                 try outbox.start()
                 world.log("process \(place) starts")
             } catch { world.violate(.cannotOpen, "\(error)") }
         }
+    }
+
+    /// What the program does with a delivered entry.
+    @Sendable private func settle(_ request: MailRequest, _: Answer) async -> Data? {
+        let (time, over) = (mails[request.mail].plan.settleTime, Promise<Void>())
+        _ = world.loop.schedule(after: time) { over.set() }
+        if time > 0 { await over.wait() }
+        return nil
     }
 
     /// Kills a process, as soon as none of its code is under way.
@@ -100,24 +120,29 @@ final class Processes: @unchecked Sendable {
         let others = mails.filter { $0.id != nil }
         let same = others.filter { $0.plan.unique == plan.unique && plan.unique != nil }
         let isReplacement = plan.replaces && same.contains { $0.messages.isEmpty && $0.removedAt == nil }
+        let first = plan.after.map { mails[$0] }.flatMap { $0.id != nil && !$0.isPeriodic ? $0 : nil }
+        let options = plan.options(at: world.loop.start)
         use(plan.process) { process in
             do throws(NetworkError) {
                 let request = MailRequest(mail: number, resource: plan.resource)
                 let waiting = plan.replaces ? Set(try process.outbox.entries.map(\.id)) : []
-                let id = try process.outbox.add(request, lane: plan.lane.map { "lane\($0)" }, options: plan.options)
+                let (lane, after) = (plan.lane.map { "lane\($0)" }, first?.id.map { [$0] } ?? [])
+                let id = try process.outbox.add(request, lane: lane, after: after, options: options)
                 // With `keep` it is another one.
                 guard !mails.contains(where: { $0.id == id }) else { return }
-                (mail.id, mail.addedAt) = (id, now)
+                (mail.id, mail.addedAt, mail.after) = (id, now, first?.removedAt == nil ? first : nil)
                 mail.before = others.filter { $0.plan.lane == plan.lane && plan.lane != nil }
-                // At once, and taken back from those that have become dead letters before.
-                let replaced = same.filter { other in other.id.map(waiting.contains) ?? false }
-                for other in replaced { other.removedAt = now }
-                let dead = replaced.isEmpty ? [] : Set(try process.outbox.deadLetters.map(\.id))
-                for other in replaced where other.id.map(dead.contains) ?? false { other.removedAt = nil }
+                // At once, and taken back from those that have become dead letters before, or entries since then.
+                let replaced = same.filter { $0.id.map(waiting.contains) ?? false || $0.revivedAt == now }
+                for other in plan.replaces ? replaced : [] { other.removedAt = now }
+                let left = replaced.isEmpty ? [] : try process.outbox.entries + process.outbox.deadLetters
+                for other in replaced where left.contains(where: { $0.id == other.id }) { other.removedAt = nil }
+                for other in replaced where other.removedAt != nil { bury(dependentsOf: other) }
                 world.log("process \(plan.process) adds mail \(number)")
             } catch {
                 world.log("process \(plan.process) cannot add mail \(number): \(error.code)")
-                world.forbid(.noRoomForReplacement, mail, when: error.code == .refused && isReplacement)
+                let mayBeRefused = error.code != .refused || first?.hasDied ?? false
+                world.forbid(.noRoomForReplacement, mail, when: isReplacement && !mayBeRefused)
             }
         }
     }
@@ -135,50 +160,120 @@ final class Processes: @unchecked Sendable {
         use(place) { process in
             let mail = mails[number]
             guard let id = mail.id else { return }
-            if let unique = mail.plan.options.unique, mail.isPeriodic {
+            world.watchFiles { .removing($0) }
+            if let unique = mail.plan.options().unique, mail.isPeriodic {
                 try process.outbox.remove(process.outbox.entries.filter { $0.options.unique == unique }.map(\.id))
             }
             try process.outbox.remove(id)
             mail.removedAt = mail.removedAt ?? world.loop.now
+            bury(dependentsOf: mail)
             world.log("process \(place) has removed mail \(number)")
         }
     }
 
-    func retry(_ number: Int, _ place: Int) {
-        guard let id = mails[number].id else { return }
-        use(place) {
-            try $0.outbox.retry(id)
-            world.log("process \(place) has mail \(number) tried again")
+    private func bury(dependentsOf mail: Mail) {
+        for other in mails where other.after === mail && !other.isDelivered {
+            other.diedAt = world.loop.now
+            bury(dependentsOf: other)
+        }
+    }
+
+    func retry(_ number: Int, _ place: Int) { retry([mails[number]], place) }
+
+    private func retry(_ some: [Mail], _ place: Int) {
+        use(place) { process in
+            for mail in some { mail.hastenedAt = world.loop.now }
+            let dead = Set(try process.outbox.deadLetters.map(\.id))
+            let died = mails.filter { $0.id.map(dead.contains) ?? false }
+            for mail in died where !isDamaged && mail.removedAt == nil { checkDeath(mail) }
+            try process.outbox.retry(some.compactMap(\.id))
+            let entries = Set(try process.outbox.entries.map(\.id))
+            for mail in died where mail.id.map(entries.contains) ?? false {
+                (mail.revivedAt, mail.isRefused, mail.failureCount, mail.notedCount) = (world.loop.now, false, 0, 0)
+            }
+            world.log("process \(place) has \(some) tried again")
+        }
+    }
+
+    /// Whether a dead letter was refused, has failed often enough, or depends on one that has left.
+    private func checkDeath(_ mail: Mail) {
+        let hasTriesLeft = mail.failureCount < mail.plan.maximumAttemptCount ?? .max
+        let isAlone = mail.after.map { !$0.hasDied && $0.removedAt == nil } ?? true
+        // Another process may have made it an entry since it was found.
+        let isDead = mail.revivedAt < world.loop.now
+        world.forbid(.diedWithoutReason, mail, when: isDead && !mail.isRefused && hasTriesLeft && isAlone)
+    }
+
+    /// Delivers for so long, and then begins again.
+    func drain(_ place: Int, _ seconds: Double) {
+        use(place) { process in
+            for mail in mails { mail.hastenedAt = world.loop.now + seconds }
+            WorkQueue.task { [world, outbox = process.outbox] in
+                _ = try? await outbox.drain(deadline: seconds)
+                world.log("process \(place) begins again")
+                try? outbox.start()
+            }
         }
     }
 
     func willSend(_ message: Message, mail number: Int) {
         let (mail, now) = (mails[number], world.loop.now)
-        let slack = world.history.settings.isSlow ? 30.0 : 5.0
-        func isPast(_ time: Double?) -> Bool { now > (time ?? .infinity) + slack }
-        world.forbid(.sentAfterRemoval, mail, when: isPast(mail.removedAt))
+        let isSlow = world.history.settings.isSlow
+        let slack = isSlow ? 30.0 : 5.0
+        func isPast(_ time: Double?, by slack: Double) -> Bool { now > (time ?? .infinity) + slack }
+        world.forbid(.sentAfterRemoval, mail, when: isPast(mail.removedAt, by: slack))
         let isOnce = !mail.isPeriodic
-        world.forbid(.sentAfterDelivery, mail, when: mail.removedAt == nil && isPast(mail.seen?.at) && isOnce)
+        let isSeen = isPast(mail.seen?.at, by: isSlow ? 30 : 0.1)
+        world.forbid(.sentAfterDelivery, mail, when: mail.removedAt == nil && isSeen && isOnce)
+        let time = world.hasDone("clock") ? nil : mail.plan.notBefore
+        let hasTime = time.map { world.loop.date < world.loop.start + $0 - 0.001 } ?? false
+        let isHastened = mail.plan.lane != nil || mail.hastenedAt >= mail.messages.last?.endedAt ?? 0
+        let isWaiting = now < mail.nextTry - 0.001 && isOnce && !isHastened
+        world.forbid(.sentEarly, mail, when: (hasTime || isWaiting) && !message.isRedirected)
+        let isFreed = mail.after.map { $0.removedAt ?? .infinity <= mail.hastenedAt } ?? true
+        world.forbid(.sentBeforeDependency, mail, when: mail.after?.isDelivered == false && !isFreed)
         let key = mail.messages.last?.key
         world.forbid(.keyChanged, mail, when: isOnce && key != nil && key != message.key)
         mail.messages.append(message)
-        world.forbid(.laneOutOfOrder, mail, when: !isDamaged && mail.before.contains { !$0.isOver })
+        let isFirst = mail.before.allSatisfy { $0.mayBePassed(now, slack) }
+        world.forbid(.laneOutOfOrder, mail, when: !isDamaged && !isFirst)
     }
 
     func ended(_ message: Message, mail number: Int, _ status: Int?) {
         let mail = mails[number]
+        world.watchFiles { .settling($0) }
+        if message.hasFailed || status == 408 { failed(message, mail) }
         guard let status else { return }
         if (200..<300).contains(status), message.error == nil {
             (mail.seen, mail.isAccepted) = ((world.loop.now, world.loop.process), true)
         }
         // It is a dead letter soon, and may be sent again by hand. The head decides.
         let isFinal = (message.isRedirected ? 300..<500 : 400..<500).contains(status)
-        if isFinal, ![408, 425, 429].contains(status) { mail.hasDied = true }
+        if isFinal, ![408, 425, 429].contains(status) {
+            (mail.diedAt, mail.isRefused) = (world.loop.now, true)
+            bury(dependentsOf: mail)
+        }
+    }
+
+    private func failed(_ message: Message, _ mail: Mail) {
+        mail.failureCount += 1
+        if mail.plan.maximumAttemptCount != nil {
+            mail.diedAt = world.loop.now
+            bury(dependentsOf: mail)
+        }
+        // What a killed process has not written is not known to the next one.
+        let (process, now) = (world.loop.process, world.loop.now)
+        world.after(0.5) { [self] in
+            guard world.loop.isAlive(process), mail.messages.last === message, !world.hasDone("clock") else { return }
+            mail.nextTry = now + pow(2, Double(min(mail.notedCount, 8)))
+            mail.notedCount += 1
+        }
     }
 
     func heal() {
         for place in processes.indices { start(place) }
-        for place in processes.indices { use(place) { try $0.outbox.retry(mails.compactMap(\.id)) } }
+        for place in processes.indices { use(place) { try $0.outbox.start() } }
+        for place in processes.indices { retry(mails, place) }
     }
 
     /// Whether all has been delivered that was promised.
@@ -250,7 +345,10 @@ extension History {
         let (number, process, resource): (Int, Int, Int)
         let (lane, unique): (Int?, Int?)
         let replaces: Bool
-        let period: Double?
+        let period, notBefore: Double?
+        let after, maximumAttemptCount: Int?
+        /// The seconds for which a delivered one is used before it leaves.
+        let settleTime: Double
 
         init(_ number: Int, _ choices: Choices, _ resourceCount: Int) {
             self.number = number
@@ -261,10 +359,21 @@ extension History {
             let key: Int? = choices.pick(weighted: [(4, nil), (1, 0), (1, 1)])
             unique = period == nil ? key : 10 + number
             replaces = choices.chance(0.6)
+            let (first, time) = (choices.below(max(1, number)), choices.seconds(1...20))
+            after = choices.chance(0.25) && number > 0 && period == nil ? first : nil
+            notBefore = choices.chance(0.15) && period == nil ? time : nil
+            maximumAttemptCount = choices.pick(weighted: [(3, nil), (1, 1), (1, 3)])
+            settleTime = choices.pick([0, 0, 2])
         }
 
-        var options: OutboxOptions {
-            OutboxOptions(unique: unique.map { replaces ? .replace("u\($0)") : .keep("u\($0)") }, period: period)
+        /// - Parameter start: when the world began.
+        func options(at start: Date = Date(timeIntervalSince1970: 0)) -> OutboxOptions {
+            OutboxOptions(
+                unique: unique.map { replaces ? .replace("u\($0)") : .keep("u\($0)") },
+                notBefore: notBefore.map { start + $0 },
+                period: period,
+                maximumAttemptCount: maximumAttemptCount
+            )
         }
     }
 }

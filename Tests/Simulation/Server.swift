@@ -54,7 +54,7 @@ final class Server {
     func refuse(_ message: Message, _ status: Int, _ delay: Double) -> Reply {
         message.status = status
         // By others the server does not say whether it has acted. A repeat of another message has done nothing itself.
-        if status < 500, ![408, 429].contains(status), message.hasActed {
+        if (300..<500).contains(status), ![408, 429].contains(status), message.hasActed {
             message.hasActed = false
             if let key = message.key { replies[key] = nil }
         }

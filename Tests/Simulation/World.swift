@@ -22,6 +22,7 @@ final class World: @unchecked Sendable {
     private let reachability = NetworkReachability(.reachable)
     private var subscriptions: [EventSubscription] = []
     private var deeds: [History.Act.Moment: [History.Act.Deed]]
+    private var (fileMoment, fileCount): (((Int) -> History.Act.Moment)?, Int) = (nil, 0)
     private(set) var healedAt: Double?
 
     let jobs: [Job]
@@ -163,6 +164,7 @@ final class World: @unchecked Sendable {
             processes = Processes(self)
             for place in 0..<2 { processes?.start(place) }
             loop.mayInterruptFiles = { [unowned self] in self.processes?.mayInterrupt ?? true }
+            loop.usesFile = { [unowned self] in usesFile() }
         }
         for act in history.acts { if case .at(let time) = act.moment { after(time) { self.happens(act.moment) } } }
     }
@@ -199,7 +201,7 @@ final class World: @unchecked Sendable {
         log("all is well again")
         healedAt = loop.now
         deeds = [:]
-        loop.diskIsFullUntil = 0
+        (loop.diskIsFullUntil, loop.dateOffset) = (0, 0)
         server.recover()
         reachability.status = .reachable
         (startedBeforeSuspension, queue.isSuspended) = (nil, false)
@@ -232,6 +234,16 @@ final class World: @unchecked Sendable {
     func isOther(_ job: History.Job) -> Bool { job.isOther && history.settings.hasPartitions }
     /// Whether users have.
     func hasDone(_ deed: String) -> Bool { outcome.covered.contains(deed) }
+
+    /// Counts the uses of files from now on.
+    func watchFiles(_ moment: @escaping (Int) -> History.Act.Moment) { (fileCount, fileMoment) = (0, moment) }
+
+    private func usesFile() {
+        guard let fileMoment, let due = deeds.removeValue(forKey: fileMoment(fileCount)) else { return fileCount += 1 }
+        fileCount += 1
+        // Not while the lock of a folder is held, for which they would wait.
+        if loop.mayInterruptFiles() { due.forEach(perform) } else { deeds[fileMoment(fileCount), default: []] += due }
+    }
 
     /// Performs the acts that wait for this moment.
     func happens(_ moment: History.Act.Moment) {
@@ -278,6 +290,7 @@ final class World: @unchecked Sendable {
         case .mail(let mail): processes?.add(mail)
         case .removeMail(let mail, let place): processes?.remove(mail, place)
         case .retryMail(let mail, let place): processes?.retry(mail, place)
+        case .drain(let place, let seconds): processes?.drain(place, seconds)
         case .disk(let seconds): loop.diskIsFullUntil = loop.now + seconds
         case .kill(let place): processes?.kill(place)
         case .restart(let place): processes?.start(place)
@@ -379,6 +392,7 @@ final class World: @unchecked Sendable {
     /// - Parameter status: of the answer that came.
     func ended(_ message: Message, _ code: NetworkError.Code?, status: Int?) {
         (message.endedAt, message.error) = (loop.now, code)
+        if let job = message.job { jobs[job].receivesSince = nil }
         log("message \(message.number) ends\(code.map { ": \($0)" } ?? "")")
         if let mail = message.mail { processes?.ended(message, mail: mail, status) }
         if let job = message.job, let fault = fault(of: message) {
