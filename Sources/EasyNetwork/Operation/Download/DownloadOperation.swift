@@ -298,7 +298,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         while true {
-            try await begin(snapshot.message)
+            try await begin(snapshot.message, notBefore: await writer.notBefore)
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
                     try await writer.fetchMissing { consumer in
@@ -334,20 +334,24 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     /// Waits until a fetch may begin: with a slot that no urgent job is given until the answer shows that the download
     /// can be resumed, and not during a pause.
-    private func begin(_ message: TransportRequest) async throws(NetworkError) {
+    private func begin(_ message: TransportRequest, notBefore time: TimeInterval) async throws(NetworkError) {
         repeat {
-            try await waitWhilePaused()
+            try await waitWhilePaused(until: time)
             if !setMayYield(false) { await waitForSlot() }
             if hasOutcome { throw NetworkError(code: .cancelled) }
         } while !download.withLock({ $0.turn.begin(mayRepeat: message.mayBeRepeated) })
     }
 
     /// Waits without a slot.
-    private func waitWhilePaused() async throws(NetworkError) {
+    ///
+    /// - Parameter time: when the server wants to be asked again. The pause has ended the wait for that.
+    private func waitWhilePaused(until time: TimeInterval = -.infinity) async throws(NetworkError) {
+        let clock = callGroup.host.settings.clock
         while !hasOutcome, let resumed = download.withLock({ $0.turn.resumed }) {
             // A call may have asked for the slot again, after a delay.
             forgoSlot()
             await resumed.wait()
+            if !hasOutcome, time > clock.now { await clock.sleep(time - clock.now) }
             if !hasOutcome { await waitForSlot() }
         }
         if hasOutcome { throw NetworkError(code: .cancelled) }

@@ -43,6 +43,8 @@ actor DownloadWriter {
     private var mustStartOver = false
     /// Takes further segments while a fetch is under way.
     private var events: AsyncStream<FetchEvent>.Continuation?
+    /// When the server wants to be asked again.
+    private(set) var notBefore = -TimeInterval.infinity
     /// Bytes that the journal does not have yet.
     private var unsavedCount = 0
     private var savedAt: TimeInterval
@@ -146,6 +148,9 @@ actor DownloadWriter {
             mayContinue: asked.mayContinueDownload
         )
         if answer != .collect { owner?.answered(canResume: plan.canResume) }
+        if !isAccepted, let seconds = RetryPolicy.retryAfter(head.headers, now: clock.date) {
+            notBefore = clock.now + seconds
+        }
         let name = ContentDisposition(head.headers)?.fileName
             .flatMap(SafeFileName.name)
         do throws(NetworkError) {
