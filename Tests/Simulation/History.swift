@@ -52,9 +52,15 @@ struct History: Sendable {
         let confirmsAny = draw.chance(0.1)
         let hasStrongTag = !draw.chance(0.25)
         let servesRanges = !draw.chance(0.15)
+        /// Whether it sends ranges whatever the condition of the request says.
+        var ignoresCondition = draw.chance(0.15)
+        /// Whether its tags are those of other resources, too.
+        var hasCommonTag = draw.chance(0.3)
         /// Pieces in which a body comes, and the seconds between two of them.
         var pieceCount = draw.pick(weighted: [(3, 1), (2, 4), (1, 12), (1, 40)])
         var pace = draw.pick([0.01, 0.1, 0.25])
+        /// Seconds from the last piece of a file to the end of the response.
+        var endPause = draw.pick(weighted: [(8, 0.0), (1, 2.0)])
         /// Seconds that the server takes to answer.
         var delay = draw.pick(weighted: [(4, 0.02), (2, 0.3), (1, 4), (1, 20), (1, 40)])
         /// Where an answer leads to instead, and by which status.
@@ -89,6 +95,8 @@ struct History: Sendable {
         let childLimit = draw.pick(weighted: [(2, -1), (2, 1), (1, 2)])
         /// Whether its request is made when the first job that it waits for has succeeded.
         let isPrepared = draw.chance(0.4)
+        /// Of a download: whether its file has the place of others.
+        var sharesFile = draw.chance(0.1)
         let deadline: Double? = draw.pick(weighted: [(30, nil), (3, 0.5), (3, 3), (3, 30), (1, 0), (1, -1)])
         /// For all messages of its request together.
         let timeout: Double? = draw.pick(weighted: [(12, nil), (1, 0.5), (1, 3), (1, 30)])
@@ -158,9 +166,9 @@ struct History: Sendable {
             /// Lost on its way there, or back.
             case loseRequest, loseAnswer
             /// The body ends after so many of ten parts.
-            case cut(Int)
-            /// Nothing comes any more.
-            case stall, stallBody
+            case cut(Int, isNoticed: Bool)
+            /// Nothing comes any more, or after so many of ten parts.
+            case stall, stallBody(Int)
             case slow(Double)
             /// The user cancels the job.
             case abandon
@@ -183,6 +191,7 @@ struct History: Sendable {
         addJobs(draw.within(count)) { history, _ in history.drawJob() }
         if draw.chance(0.08) { addTrain() }
         if draw.chance(0.03) { addCrowd() }
+        if draw.chance(0.05) { addParts() }
         if draw.chance(0.08) { addMails() }
         if draw.chance(0.05) { addOutage() }
         if draw.chance(0.1) { addLoads() }
@@ -241,10 +250,33 @@ struct History: Sendable {
         for _ in 0..<settings.limit {
             jobs.append(Choices.simplest { Job(number: jobs.count, kind: .download, priority: -1) })
         }
+        // A user who does not know what he wants.
+        let (times, job) = ((0..<3).map { _ in draw.seconds(1...6) }.sorted(), jobs.count - 1)
+        for (time, deed) in zip(times, [.pause(job), .resume(job), .pause(job)] as [Act.Deed]) {
+            acts += draw.part { Act(moment: .at(time), deed: deed) }
+        }
         addJobs(draw.within(10...24)) { _, _ in
             Choices.simplest { Job(kind: .plain, at: 2, priority: 1, tags: [0], duration: 4) }
         }
         jobs.append(Choices.simplest { Job(number: jobs.count, kind: .plain, at: 2.5, priority: 1) })
+    }
+
+    /// Downloads that are given up, and others that go on with what they have left.
+    private mutating func addParts() {
+        let flag = draw.chance(0.5)
+        for index in 0..<2 {
+            let resource = Choices.simplest { Resource(pieceCount: 12, pace: 0.25, endPause: 2, delay: 0.02) }
+            settings.resources[index] = resource
+            (settings.resources[index].hasCommonTag, settings.resources[index].ignoresCondition) = (flag, !flag)
+        }
+        for number in 0..<3 {
+            let (resource, end) = (draw.below(2), draw.seconds(0...4))
+            acts.append(Act(moment: .at(Double(4 * number) + end), deed: .cancel(jobs.count)))
+            addJobs(1) { _, _ in
+                Choices.simplest { Job(kind: .download, resource: resource, at: Double(4 * number), sharesFile: true) }
+            }
+            acts += draw.part { Act(moment: .at(draw.seconds(0...12)), deed: .change(draw.below(2))) }
+        }
     }
 
     /// A server that is down, calls that wait for it, and users who give up during the trial.
@@ -313,12 +345,24 @@ struct History: Sendable {
         }
         for _ in 0..<draw.below(8) { acts += draw.part { Act(ofMails: mails.count) } }
         if draw.chance(0.3) {
-            // At once, in two processes.
-            let (mail, time) = (draw.below(mails.count), draw.seconds(0...20))
-            acts.append(Act(moment: .at(time), deed: .removeMail(mail, 0)))
-            acts.append(Act(moment: draw.pick([.at(time), .removing(draw.below(8))]), deed: .retryMail(mail, 1)))
+            // A process that ends while its entries wait for a server.
+            let (begin, end, kill) = (draw.seconds(0...3), draw.seconds(2...8), draw.seconds(1...10))
+            acts += draw.part { Act(moment: .at(begin), deed: .outage(1, end)) }
+            acts += draw.part { Act(moment: .at(kill), deed: .kill(draw.below(2))) }
         }
-        for _ in 0..<draw.below(4) {
+        // One that is a dead letter while those behind it in its lane are tried.
+        acts += draw.part { Act(moment: .at(draw.seconds(1...8)), deed: .retryMail(0, draw.below(2))) }
+        faults += draw.part { Fault(message: draw.below(4), kind: .status(draw.pick([400, 200]), retryAfter: nil)) }
+        if draw.chance(0.3) {
+            // While one process is at its files, the other one goes there.
+            let (mail, time) = (draw.below(mails.count), draw.seconds(0...20))
+            let (isSettling, count) = (draw.chance(0.5), draw.below(5))
+            let place = draw.below(2)
+            let end: Act.Deed = draw.chance(0.5) ? .drain(place, 0) : .removeMail(mail, 0)
+            acts.append(Act(moment: isSettling ? .settling(count) : .at(time), deed: end))
+            acts.append(Act(moment: draw.pick([.at(time), .removing(count)]), deed: .retryMail(mail, place)))
+        }
+        for _ in 0..<draw.below(8) {
             faults += draw.part {
                 let status = Fault.Kind.status(draw.pick([400, 403, 409, 500, 503, 200]), retryAfter: nil)
                 return Fault(message: draw.below(10), kind: draw.chance(0.3) ? .loseAnswer : status)
@@ -368,9 +412,10 @@ extension History.Fault {
     fileprivate init(below count: Int) {
         message = draw.below(count)
         let (status, ten) = (draw.pick([500, 503, 429, 408, 404, 401, 403, 412, 416]), draw.below(10))
+        let isNoticed = draw.chance(0.5)
         kind = draw.pick(weighted: [
-            (2, .refuse), (2, .reject), (2, .loseRequest), (3, .loseAnswer), (2, .cut(ten)), (1, .stall),
-            (1, .stallBody), (2, .abandon), (2, .slow(draw.seconds(0...5))),
+            (2, .refuse), (2, .reject), (2, .loseRequest), (3, .loseAnswer), (2, .cut(ten, isNoticed: isNoticed)),
+            (1, .stall), (1, .stallBody(ten)), (2, .abandon), (2, .slow(draw.seconds(0...5))),
             (3, .status(status, retryAfter: draw.pick([nil, 1, 5]))), (2, .cutRefusal(draw.pick([404, 401, 302]))),
         ])
     }

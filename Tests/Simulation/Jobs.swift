@@ -14,6 +14,8 @@ final class Job: @unchecked Sendable {
 
     var (isAdded, isChild) = (false, false)
     var (addedAt, addedStep) = (0.0, 0)
+    /// Those of the resources when it was added.
+    var oldestVersions: [Int] = []
     var endedAt: Double?
     var (callbackCount, completionCount, executionCount, awaitedCount) = (0, 0, 0, 0)
     var result: Result<Answer?, NetworkError>?
@@ -111,7 +113,7 @@ extension World {
         let all = [job] + job.members
         for added in all {
             (added.isAdded, added.isChild) = (true, added !== job)
-            (added.addedAt, added.addedStep) = (loop.now, loop.stepCount)
+            (added.addedAt, added.addedStep, added.oldestVersions) = (loop.now, loop.stepCount, server.versions)
         }
         openJobs += all
         job.deadline = job.network?.deadline
@@ -236,7 +238,7 @@ extension World {
         }
     }
 
-    func file(of job: Job) -> String { folder + "/\(job.number)" }
+    func file(of job: Job) -> String { folder + (job.plan.sharesFile ? "/shared" : "/\(job.number)") }
 
     /// None with a group in the group, which would count although only its children run.
     func childLimit(of job: Job) -> Int { job.plan.children.contains { jobs[$0].isGroup } ? -1 : job.plan.childLimit }

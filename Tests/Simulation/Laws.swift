@@ -54,7 +54,9 @@ extension World {
         let isRange = message.headers["Range"] != nil
         forbid(.rangeWithoutCondition, message, when: isRange && message.headers["If-Range"] == nil)
         if let mail = message.mail { processes?.willSend(message, mail: mail) }
-        checkCircuit(message)
+        let trials = trials(message.host)
+        let mustWait = trials.count > 1 || trials.count > 0 && loop.now < circuits[message.host].notBefore - 0.001
+        forbid(.sentThroughOpenCircuit, message, when: mustWait && trials.contains { $0 === message })
         // What a cache refreshes behind a job is not the job's.
         guard let job = message.job.map({ jobs[$0] }), job.source != .cache else { return }
         forbid(.sentAfterCancel, message, when: job.cancelledAt != nil && !job.plan.joins)
@@ -92,18 +94,15 @@ extension World {
         forbid(.refreshTakesLong, "of token \(credential.access)", when: isLate)
     }
 
-    // MARK: - Circuits
-
     /// What the events of a host, and its messages, tell of the circuit to it.
     struct Circuit {
         var isOpen = false
+        /// Whether a trial has closed it without an answer, and may fail yet.
+        var isTrusted = false
         /// The number of the first message after it was opened or closed.
         var firstMessage = 0
-        /// No message is sent earlier.
+        /// No message is sent earlier while it is open.
         var notBefore = 0.0
-        var failedTrialCount = 0
-        /// The trial that has closed it without an answer.
-        var trial: Message?
     }
 
     /// The messages of jobs since the circuit to a host was opened or closed.
@@ -111,20 +110,12 @@ extension World {
         messages[circuits[host].firstMessage...].filter { $0.host == host && $0.process == 0 }
     }
 
-    /// The messages that are under way while the circuit to a host is open.
+    /// The messages under way through the open circuit to a host. Downloads and streams may have passed it earlier.
     private func trials(_ host: Int) -> [Message] {
         guard circuits.indices.contains(host), circuits[host].isOpen else { return [] }
-        return messagesSinceChange(host).filter { $0.isUnderWay && !$0.isCancelled && isSentAtOnce($0) }
-    }
-
-    /// Whether it is sent when it has passed the circuit: a download or a stream may be sent later.
-    private func isSentAtOnce(_ message: Message) -> Bool { message.job.map { jobs[$0].isOwnCall } ?? true }
-
-    private func checkCircuit(_ message: Message) {
-        guard circuits.indices.contains(message.host), message.process == 0, isSentAtOnce(message) else { return }
-        let circuit = circuits[message.host]
-        let mustWait = trials(message.host).count > 1 || loop.now < circuit.notBefore - 0.001
-        forbid(.sentThroughOpenCircuit, message, when: circuit.isOpen && mustWait)
+        return messagesSinceChange(host).filter { message in
+            message.isUnderWay && !message.isCancelled && message.job.map { jobs[$0].isOwnCall } ?? true
+        }
     }
 
     func circuitChanges(_ host: Int, _ kind: NetworkEvent.Kind) {
@@ -132,30 +123,17 @@ extension World {
         let (sent, now) = (messagesSinceChange(host), loop.now)
         switch kind {
         case .circuitOpened(let error):
-            let hasTrialFailed = circuit.isOpen || circuit.trial?.hasFailed ?? false
             let failed = sent.filter(\.hasFailed)
-            let isEnough = circuit.trial?.hasFailed ?? false || failed.count >= (circuit.isOpen ? 1 : 2)
-            forbid(.circuitOpensEarly, "that to host \(host), after \(failed)", when: !isEnough)
-            circuit.failedTrialCount += hasTrialFailed ? 1 : 0
-            func end(_ message: Message) -> Double { (message.answeredAt ?? 0) + (message.retryAfter ?? 0) }
-            let rest = messages.filter { $0.host == host }.map(end).max() ?? 0
-            let longest = max(2 * pow(2, Double(circuit.failedTrialCount)), rest - now)
-            let seconds = error.headers["Retry-After"].flatMap { Double($0) } ?? 0
-            let isLong = seconds > longest + 1 && !history.settings.isSlow
-            forbid(.circuitOpenTooLong, "that to host \(host), \(seconds) s", when: isLong)
-            circuit.notBefore = now + 2
-            // The server's wish counts until a later success.
-            if let last = sent.last(where: { $0.retryAfter != nil && $0.endedAt != nil && $0.error == nil }),
-                let job = last.job, !mayBeCancelled(jobs[job]), jobs[job].plan.timeout == nil, circuit.trial == nil,
-                !sent.contains(where: { !$0.hasFailed && $0.endedAt ?? 0 >= last.answeredAt ?? 0 })
-            {
-                circuit.notBefore = max(now + 2, end(last))
-            }
-            (circuit.isOpen, circuit.trial) = (true, nil)
-        case .circuitClosed:
-            circuit.trial = sent.last { $0.answeredAt == nil }
-            if circuit.trial == nil { circuit.failedTrialCount = 0 }
-            circuit.isOpen = false
+            let isEnough = circuit.isTrusted || failed.count >= (circuit.isOpen ? 1 : 2)
+            forbid(.circuitOpensEarly, "after \(failed)", when: !isEnough)
+            let wishes = messages.map { $0.host == host ? ($0.endedAt ?? now) + ($0.retryAfter ?? 0) - now : 0 }
+            let (seconds, longest) = (error.headers["Retry-After"].flatMap { Double($0) } ?? 0, wishes.max() ?? 0)
+            let isFirst = !circuit.isOpen && !circuit.isTrusted && !history.settings.isSlow
+            forbid(.circuitOpenTooLong, "\(seconds) s", when: isFirst && seconds > max(2, longest) + 1)
+            // The wish of the message that has opened it.
+            let wish = failed.filter { $0.endedAt == now }.map { $0.error == nil ? $0.retryAfter ?? 0 : 0 }.min() ?? 0
+            (circuit.isOpen, circuit.isTrusted, circuit.notBefore) = (true, false, now + max(2, wish))
+        case .circuitClosed: (circuit.isOpen, circuit.isTrusted) = (false, sent.last?.answeredAt == nil)
         default: return
         }
         circuit.firstMessage = messages.count
@@ -232,7 +210,8 @@ extension World {
         if let since = job.waitsForSlotSince { checkOrder(job, since) }
         guard hasDownloads else { return }
         let canGoOn = isResumable(job)
-        forbid(.pausedWithSlot, job, when: isPast(job.pausedAt, 1) && last != nil && canGoOn && hasSlot && !isSlow)
+        let isPaused = isPast(job.pausedAt, 1) && job.plan.kind == .download
+        forbid(.pausedWithSlot, job, when: isPaused && last != nil && hasSlot && !isSlow)
         let hasYielded = reasons == [.slotYielded]
         forbid(.yieldedWithoutResume, job, when: hasYielded && !canGoOn && job.messages.contains(where: \.isUnderWay))
         if let since = job.waitsForSlotSince, limit > 0, !isSlow { checkUrgency(job, since) }
@@ -253,9 +232,16 @@ extension World {
     /// An urgent job that waits for a slot, and a download that has had one for long.
     private func checkUrgency(_ job: Job, _ since: Double) {
         let start = loop.now - 2.5
-        guard max(since, limitChangedAt) < start, hadSlots.count == limit, barriers.isEmpty else { return }
+        // The jobs of the loader have slots, too.
+        guard max(since, limitChangedAt) < start, hadSlots.count == limit, barriers.isEmpty, !hasDone("load") else {
+            return
+        }
         for other in openJobs where other.priority < min(job.priority, 0) && isResumable(other) && isAlone(other) {
-            forbid(.urgentWaits, "\(job), while \(other) runs", when: other.receivesSince ?? .infinity < start)
+            // Once it had to start over, it does not rely on ranges.
+            let hasAskedForRest = other.messages.contains { $0.headers["Range"] != nil }
+            let mayYield = !hasAskedForRest || other.messages.last?.status == 206
+            let hasRunLong = other.receivesSince ?? .infinity < start
+            forbid(.urgentWaits, "\(job), while \(other) runs", when: hasRunLong && mayYield)
         }
     }
 
@@ -302,8 +288,13 @@ extension World {
         }
         if job.plan.kind == .download {
             let found = FileManager.default.contents(atPath: file(of: job))
-            let isWhole = places(job.plan.resource).contains { place in
-                (1...server.versions[place]).contains { server.bytes(of: place, version: $0) == found }
+            // Another one may have taken the place by now.
+            let readers = [job] + jobs.filter { $0.plan.sharesFile && job.plan.sharesFile && $0.endedAt != nil }
+            let isWhole = readers.contains { reader in
+                places(reader.plan.resource).contains { place in
+                    let versions = reader.oldestVersions[place]...server.versions[place]
+                    return versions.contains { server.bytes(of: place, version: $0) == found }
+                }
             }
             forbid(.incompleteFile, "\(job), \(found?.count ?? -1) bytes", when: !isWhole)
         } else if case .success(let answer?) = job.result {
@@ -413,7 +404,7 @@ extension World {
             let isTried = trials(job.plan.host).contains { $0.sentAt < loop.now - 6 }
             forbid(.circuitStaysOpen, job, when: isTried)
             return nil
-        case .refused: return job.plan.condition == 2 ? nil : "its condition holds"
+        case .refused: return job.plan.condition == 2 || job.plan.sharesFile ? nil : "its condition holds"
         default: return "no reason"
         }
     }
@@ -444,7 +435,8 @@ extension World {
         let isUnprocessed = job.messages.map(fault).allSatisfy { fault in
             if case .reject = fault { true } else if case .refuse = fault { true } else { false }
         }
-        return isLeft && (job.plan.kind == .get || job.plan.kind == .post && isUnprocessed)
+        let isSafe = job.plan.kind == .get || job.plan.kind == .download && !job.plan.hasKey
+        return isLeft && (isSafe || job.plan.kind == .post && isUnprocessed)
     }
 
     private func mayBeCancelled(_ job: Job) -> Bool {

@@ -53,6 +53,7 @@ final class Message: @unchecked Sendable {
     var redirectedQuery: String {
         "redirected" + (job.map { "&Job=\($0)" } ?? "") + (mail.map { "&Mail=\($0)" } ?? "")
     }
+    var isOfFile: Bool { path.hasPrefix("/f/") }
     var hostName: String { host == 0 ? "a" : "b" }
     var isUnderWay: Bool { endedAt == nil }
     var language: String? { headers["Accept-Language"] }

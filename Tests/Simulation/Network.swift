@@ -64,8 +64,8 @@ final class Exchange: TransportExchange, @unchecked Sendable {
             (reply.body, reply.cut) = (Data(repeating: 32, count: 50), (4, false))
             if status == 302 { reply.headers["Location"] = "\(request.url.path)?\(message.redirectedQuery)" }
             if status == 401 { reply.headers["WWW-Authenticate"] = "Bearer" }
-        case .cut(let part): reply.cut = (part, false)
-        case .stallBody: reply.cut = (5, true)
+        case .cut(let part, _): reply.cut = (part, false)
+        case .stallBody(let part): reply.cut = (part, true)
         case .slow(let seconds): reply.delay += seconds
         case .abandon: if let job = message.job { world.after(0) { self.world.perform(.cancel(job)) } }
         default: break
@@ -93,7 +93,7 @@ final class Exchange: TransportExchange, @unchecked Sendable {
     private func goOn() {
         guard events != nil, !isPaused, !isPieceDue, let reply, let pieces else { return }
         isPieceDue = true
-        world.after(pieces.isEmpty ? 0 : reply.pace) { self.deliver() }
+        world.after(pieces.isEmpty ? reply.endPause : reply.pace) { self.deliver() }
     }
 
     private func deliver() {
@@ -133,6 +133,9 @@ final class Exchange: TransportExchange, @unchecked Sendable {
         guard let events = events.take() else { return }
         timer?.cancel()
         var error = code.map { NetworkError(code: $0, message: "simulated") }
+        // Its length tells a download that there is more.
+        let isTold = if case .cut(_, isNoticed: false) = fault { reply == nil || !message.isOfFile } else { true }
+        if !isTold, code == .connectionLost { error = nil }
         error?.phase = reply == nil ? phase : .body
         let end = TransportEnd(error: error, metrics: TransportMetrics(total: world.loop.now - message.sentAt))
         world.loop.within(process) {

@@ -133,11 +133,15 @@ final class Processes: @unchecked Sendable {
                 (mail.id, mail.addedAt, mail.after) = (id, now, first?.removedAt == nil ? first : nil)
                 mail.before = others.filter { $0.plan.lane == plan.lane && plan.lane != nil }
                 // At once, and taken back from those that have become dead letters before, or entries since then.
-                let replaced = same.filter { $0.id.map(waiting.contains) ?? false || $0.revivedAt == now }
-                for other in plan.replaces ? replaced : [] { other.removedAt = now }
-                let left = replaced.isEmpty ? [] : try process.outbox.entries + process.outbox.deadLetters
-                for other in replaced where left.contains(where: { $0.id == other.id }) { other.removedAt = nil }
-                for other in replaced where other.removedAt != nil { bury(dependentsOf: other) }
+                let revived = same.filter { $0.revivedAt == now && plan.replaces }
+                let replaced = same.filter { other in other.id.map(waiting.contains) ?? false } + revived
+                for other in replaced { other.removedAt = now }
+                let dead = replaced.isEmpty ? [] : try process.outbox.deadLetters
+                let left = dead + (revived.isEmpty ? [] : try process.outbox.entries)
+                for other in replaced {
+                    let isThere = (revived.contains { $0 === other } ? left : dead).contains { $0.id == other.id }
+                    if isThere { other.removedAt = nil } else { bury(dependentsOf: other) }
+                }
                 world.log("process \(plan.process) adds mail \(number)")
             } catch {
                 world.log("process \(plan.process) cannot add mail \(number): \(error.code)")
@@ -185,7 +189,12 @@ final class Processes: @unchecked Sendable {
             for mail in some { mail.hastenedAt = world.loop.now }
             let dead = Set(try process.outbox.deadLetters.map(\.id))
             let died = mails.filter { $0.id.map(dead.contains) ?? false }
-            for mail in died where !isDamaged && mail.removedAt == nil { checkDeath(mail) }
+            // Another process may have made it an entry since it was found.
+            for mail in died where !isDamaged && mail.removedAt == nil && mail.revivedAt < world.loop.now {
+                let hasTriesLeft = mail.failureCount < mail.plan.maximumAttemptCount ?? .max && !mail.isRefused
+                let isAlone = mail.after.map { !$0.hasDied && $0.removedAt == nil } ?? true
+                world.forbid(.diedWithoutReason, mail, when: hasTriesLeft && isAlone)
+            }
             try process.outbox.retry(some.compactMap(\.id))
             let entries = Set(try process.outbox.entries.map(\.id))
             for mail in died where mail.id.map(entries.contains) ?? false {
@@ -195,23 +204,14 @@ final class Processes: @unchecked Sendable {
         }
     }
 
-    /// Whether a dead letter was refused, has failed often enough, or depends on one that has left.
-    private func checkDeath(_ mail: Mail) {
-        let hasTriesLeft = mail.failureCount < mail.plan.maximumAttemptCount ?? .max
-        let isAlone = mail.after.map { !$0.hasDied && $0.removedAt == nil } ?? true
-        // Another process may have made it an entry since it was found.
-        let isDead = mail.revivedAt < world.loop.now
-        world.forbid(.diedWithoutReason, mail, when: isDead && !mail.isRefused && hasTriesLeft && isAlone)
-    }
-
     /// Delivers for so long, and then begins again.
     func drain(_ place: Int, _ seconds: Double) {
         use(place) { process in
-            for mail in mails { mail.hastenedAt = world.loop.now + seconds }
+            for mail in mails { mail.hastenedAt = max(mail.hastenedAt, world.loop.now + max(0, seconds)) }
             WorkQueue.task { [world, outbox = process.outbox] in
                 _ = try? await outbox.drain(deadline: seconds)
-                world.log("process \(place) begins again")
-                try? outbox.start()
+                // The other one may go on meanwhile.
+                _ = world.loop.schedule(after: 3) { try? outbox.start() }
             }
         }
     }
@@ -224,7 +224,9 @@ final class Processes: @unchecked Sendable {
         world.forbid(.sentAfterRemoval, mail, when: isPast(mail.removedAt, by: slack))
         let isOnce = !mail.isPeriodic
         let isSeen = isPast(mail.seen?.at, by: isSlow ? 30 : 0.1)
-        world.forbid(.sentAfterDelivery, mail, when: mail.removedAt == nil && isSeen && isOnce)
+        // A full disk does not keep that it was delivered.
+        let mustBeKept = mail.removedAt == nil && isOnce && !world.hasDone("disk")
+        world.forbid(.sentAfterDelivery, mail, when: isSeen && mustBeKept)
         let time = world.hasDone("clock") ? nil : mail.plan.notBefore
         let hasTime = time.map { world.loop.date < world.loop.start + $0 - 0.001 } ?? false
         let isHastened = mail.plan.lane != nil || mail.hastenedAt >= mail.messages.last?.endedAt ?? 0
@@ -235,8 +237,8 @@ final class Processes: @unchecked Sendable {
         let key = mail.messages.last?.key
         world.forbid(.keyChanged, mail, when: isOnce && key != nil && key != message.key)
         mail.messages.append(message)
-        let isFirst = mail.before.allSatisfy { $0.mayBePassed(now, slack) }
-        world.forbid(.laneOutOfOrder, mail, when: !isDamaged && !isFirst)
+        let isFirst = mail.before.allSatisfy { $0.mayBePassed(now, isSlow ? 30 : 2) }
+        world.forbid(.laneOutOfOrder, mail, when: !isDamaged && !isFirst && !message.isRedirected)
     }
 
     func ended(_ message: Message, mail number: Int, _ status: Int?) {
@@ -245,7 +247,8 @@ final class Processes: @unchecked Sendable {
         if message.hasFailed || status == 408 { failed(message, mail) }
         guard let status else { return }
         if (200..<300).contains(status), message.error == nil {
-            (mail.seen, mail.isAccepted) = ((world.loop.now, world.loop.process), true)
+            mail.isAccepted = true
+            if !message.isCancelled { mail.seen = (world.loop.now, world.loop.process) }
         }
         // It is a dead letter soon, and may be sent again by hand. The head decides.
         let isFinal = (message.isRedirected ? 300..<500 : 400..<500).contains(status)
@@ -263,8 +266,9 @@ final class Processes: @unchecked Sendable {
         }
         // What a killed process has not written is not known to the next one.
         let (process, now) = (world.loop.process, world.loop.now)
-        world.after(0.5) { [self] in
-            guard world.loop.isAlive(process), mail.messages.last === message, !world.hasDone("clock") else { return }
+        guard !world.hasDone("clock"), !world.hasDone("disk") else { return }
+        world.after(0.1) { [self] in
+            guard world.loop.isAlive(process), mail.messages.last === message else { return }
             mail.nextTry = now + pow(2, Double(min(mail.notedCount, 8)))
             mail.notedCount += 1
         }

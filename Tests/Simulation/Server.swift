@@ -9,7 +9,7 @@ final class Server {
         var body = Data()
         var delay = 0.01
         var pieceCount = 1
-        var pace = 0.0
+        var pace = 0.0, endPause = 0.0
         /// How many of ten parts of the body come before the connection is lost, or stalls; nil for the whole body.
         var cut: (part: Int, stalls: Bool)?
     }
@@ -121,16 +121,20 @@ final class Server {
 
     private func file(_ index: Int, _ resource: History.Resource, _ message: Message) -> Reply {
         let whole = bytes(of: index, version: versions[index])
-        let tag = (resource.hasStrongTag ? "" : "W/") + "\"f\(index).\(versions[index])\""
+        let name = resource.hasCommonTag ? "f" : "f\(index)."
+        let tag = (resource.hasStrongTag ? "" : "W/") + "\"\(name)\(versions[index])\""
         var reply = Reply(status: 200, headers: ["ETag": tag], body: whole, delay: resource.delay, pace: resource.pace)
         reply.headers["Content-Type"] = "application/octet-stream"
+        reply.endPause = resource.endPause
         if resource.servesRanges { reply.headers["Accept-Ranges"] = "bytes" }
         if message.method == "GET", resource.servesRanges, let range = message.headers["Range"],
-            message.headers["If-Range"] ?? tag == tag,
+            message.headers["If-Range"] ?? tag == tag || resource.ignoresCondition,
             let start = range.dropFirst(6).split(separator: "-").first.flatMap({ Int($0) })
         {
             let end = "/\(whole.count)"
-            guard start < whole.count else { return Reply(status: 416, headers: ["Content-Range": "bytes *" + end]) }
+            guard start < whole.count else {
+                return Reply(status: 416, headers: ["Content-Range": "bytes *" + end, "ETag": tag])
+            }
             reply.status = 206
             reply.headers["Content-Range"] = "bytes \(start)-\(whole.count - 1)" + end
             reply.body = Data(whole.dropFirst(start))
