@@ -101,7 +101,6 @@ struct QueueLifeTests {
         // The end of a call starts the next job on its own thread, behind what this test does there.
         let host = HostConfiguration(
             baseURL: URL(string: "http://example.com/"),
-            retry: .never,
             transport: InMemoryTransport()
         )
         let dependency = RequestOperation(Get(api: "missing"), service: EasyNetworkService(host))
