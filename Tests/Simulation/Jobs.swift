@@ -159,7 +159,9 @@ extension World {
         switch plan.kind {
         case .get, .post, .upload:
             let first = plan.after.first.map { jobs[$0] }
-            let isPrepared = plan.isPrepared && !plan.allowsFailure && plan.host == first?.plan.host
+            let isPrepared =
+                plan.isPrepared && !plan.allowsFailure && plan.host == first?.plan.host
+                && first.map { isOther($0.plan) } == isOther(plan)
             let source = isPrepared ? first?.operation as? RequestOperation<SimulatedRequest> : nil
             let operation =
                 plan.kind == .upload

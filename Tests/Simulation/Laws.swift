@@ -54,8 +54,9 @@ extension World {
         let isRange = message.headers["Range"] != nil
         forbid(.rangeWithoutCondition, message, when: isRange && message.headers["If-Range"] == nil)
         if let mail = message.mail { processes?.willSend(message, mail: mail) }
-        let trials = trials(message.host)
-        let mustWait = trials.count > 1 || trials.count > 0 && loop.now < circuits[message.host].notBefore - 0.001
+        let trials = message.client.map(trials) ?? []
+        let notBefore = trials.first?.client.map { circuits[$0].notBefore } ?? 0
+        let mustWait = trials.count > 1 || trials.count > 0 && loop.now < notBefore - 0.001
         forbid(.sentThroughOpenCircuit, message, when: mustWait && trials.contains { $0 === message })
         // What a cache refreshes behind a job is not the job's.
         guard let job = message.job.map({ jobs[$0] }), job.source != .cache else { return }
@@ -94,7 +95,7 @@ extension World {
         forbid(.refreshTakesLong, "of token \(credential.access)", when: isLate)
     }
 
-    /// What the events of a host, and its messages, tell of the circuit to it.
+    /// What the events of a service, and its messages, tell of its circuit.
     struct Circuit {
         var isOpen = false
         /// Whether a trial has closed it without an answer, and may fail yet.
@@ -105,28 +106,28 @@ extension World {
         var notBefore = 0.0
     }
 
-    /// The messages of jobs since the circuit to a host was opened or closed.
-    private func messagesSinceChange(_ host: Int) -> [Message] {
-        messages[circuits[host].firstMessage...].filter { $0.host == host && $0.process == 0 }
+    /// The messages of a service since its circuit was opened or closed.
+    private func messagesSinceChange(_ client: Int) -> [Message] {
+        messages[circuits[client].firstMessage...].filter { $0.client == client }
     }
 
-    /// The messages under way through the open circuit to a host. Downloads and streams may have passed it earlier.
-    private func trials(_ host: Int) -> [Message] {
-        guard circuits.indices.contains(host), circuits[host].isOpen else { return [] }
-        return messagesSinceChange(host).filter { message in
+    /// The messages under way through the open circuit of a service. Downloads and streams may have passed it earlier.
+    private func trials(_ client: Int) -> [Message] {
+        guard circuits.indices.contains(client), circuits[client].isOpen else { return [] }
+        return messagesSinceChange(client).filter { message in
             message.isUnderWay && !message.isCancelled && message.job.map { jobs[$0].isOwnCall } ?? true
         }
     }
 
-    func circuitChanges(_ host: Int, _ kind: NetworkEvent.Kind) {
-        var circuit = circuits[host]
-        let (sent, now) = (messagesSinceChange(host), loop.now)
+    func circuitChanges(_ client: Int, _ kind: NetworkEvent.Kind) {
+        var circuit = circuits[client]
+        let (sent, now) = (messagesSinceChange(client), loop.now)
         switch kind {
         case .circuitOpened(let error):
             let failed = sent.filter(\.hasFailed)
             let isEnough = circuit.isTrusted || failed.count >= (circuit.isOpen ? 1 : 2)
             forbid(.circuitOpensEarly, "after \(failed)", when: !isEnough)
-            let wishes = messages.map { $0.host == host ? ($0.endedAt ?? now) + ($0.retryAfter ?? 0) - now : 0 }
+            let wishes = messages.map { $0.client == client ? ($0.endedAt ?? now) + ($0.retryAfter ?? 0) - now : 0 }
             let (seconds, longest) = (error.headers["Retry-After"].flatMap { Double($0) } ?? 0, wishes.max() ?? 0)
             let isFirst = !circuit.isOpen && !circuit.isTrusted && !history.settings.isSlow
             forbid(.circuitOpenTooLong, "\(seconds) s", when: isFirst && seconds > max(2, longest) + 1)
@@ -137,7 +138,7 @@ extension World {
         default: return
         }
         circuit.firstMessage = messages.count
-        circuits[host] = circuit
+        circuits[client] = circuit
     }
 
     func willStart(_ job: Job) {

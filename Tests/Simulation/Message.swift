@@ -13,8 +13,8 @@ final class Message: @unchecked Sendable {
     let headers: HTTPHeaders
     let body: Data
     let sentAt: Double
-    /// That of the outbox that sends it; 0 for those of jobs.
-    let process: Int
+    /// The number of the service that sends it; nil for an outbox.
+    let client: Int?
     /// When its head came.
     var answeredAt: Double?
     var endedAt: Double?
@@ -31,8 +31,8 @@ final class Message: @unchecked Sendable {
     /// The seconds to wait that the answer asked for.
     var retryAfter: Double?
 
-    init(_ number: Int, _ request: TransportRequest, at now: Double, _ process: Int) {
-        (self.number, sentAt, headers, self.process) = (number, now, request.headers, process)
+    init(_ number: Int, _ request: TransportRequest, at now: Double, _ client: Int?) {
+        (self.number, sentAt, headers, self.client) = (number, now, request.headers, client)
         (method, path) = (request.method.rawValue, request.url.path)
         address = request.url.absoluteString
         resource = path.split(separator: "/").last.flatMap { Int($0) } ?? -1

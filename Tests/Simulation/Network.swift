@@ -4,9 +4,11 @@ import Foundation
 /// The network of a world: it delays, reorders, loses, cuts and stalls, as the history says.
 struct Network: NetworkTransport {
     unowned let world: World
+    /// The number of the service that uses it; nil for those of outboxes.
+    var client: Int?
 
     func start(_ request: TransportRequest, events: @escaping Exchange.Events) -> any TransportExchange {
-        Exchange(world, request, events)
+        Exchange(world, request, client, events)
     }
 }
 
@@ -27,9 +29,9 @@ final class Exchange: TransportExchange, @unchecked Sendable {
     private var (reply, pieces): (Server.Reply?, ArraySlice<Data>?)
     private var timer: (any ClockTimer)?
 
-    init(_ world: World, _ request: TransportRequest, _ events: @escaping Events) {
+    init(_ world: World, _ request: TransportRequest, _ client: Int?, _ events: @escaping Events) {
         (self.world, self.request, self.events) = (world, request, events)
-        message = world.newMessage(request)
+        message = world.newMessage(request, client)
         (fault, lastActivity, process) = (world.fault(of: message), message.sentAt, world.loop.process)
         world.willSend(message)
         watchDeadlines()

@@ -141,10 +141,10 @@ final class World: @unchecked Sendable {
         self.cache = cache
         let otherCredential = newCredential(Self.otherUser, epoch: -1)
         let other = AuthenticationSession(Tokens(world: self), credential: otherCredential, clock: loop)
-        let services = [("a", session), ("b", nil), ("a", other)].map { name, session in
-            let isOther = session === other
+        let services = [("a", session), ("b", nil), ("a", other)].enumerated().map { client, host in
+            let ((name, session), isOther) = (host, host.1 === other)
             let url = URL(string: "https://\(name).test")
-            let host = HostConfiguration(baseURL: url, transport: Network(world: self)) { host in
+            let host = HostConfiguration(baseURL: url, transport: Network(world: self, client: client)) { host in
                 (host.clock, host.retryBudget) = (loop, 1_000)
                 host.random = { [unowned self] in Double(random.below(1_001)) / 1_000 }
                 (host.cache, host.cookies) = (cache, settings.hasCookies && !isOther ? cookies : nil)
@@ -379,8 +379,8 @@ final class World: @unchecked Sendable {
         log("user: \(user.map { "is signed in as \($0)" } ?? "is signed out")")
     }
 
-    func newMessage(_ request: TransportRequest) -> Message {
-        messages.append(Message(messages.count, request, at: loop.now, loop.process))
+    func newMessage(_ request: TransportRequest, _ client: Int?) -> Message {
+        messages.append(Message(messages.count, request, at: loop.now, client))
         return messages[messages.count - 1]
     }
 
