@@ -10,8 +10,8 @@ extension Call {
     ///       └─────────────────────────── retry, after a delay ─────────────────────────┘
     ///
     /// A step decides, or it waits for one thing: a call under way holds the frames of the steps that wait, and no more.
-    /// What a call waits for without its slot, a delay, the network, a circuit or a credential, goes through `wait`. The
-    /// decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
+    /// What a call waits for without its slot, a delay, the network, a circuit, a credential or the end of a pause, goes
+    /// through `wait`. The decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
     struct Attempts {
         typealias CredentialState = RequestAuthentication.CredentialState
         typealias Outcome = Result<NetworkResponse, NetworkError>
@@ -48,6 +48,7 @@ extension Call {
             case network(NetworkReachability)
             case circuit(Circuit)
             case credential(RequestAuthentication.Refresh)
+            case pause(Promise<Void>)
         }
 
         /// Why a message is sent, and the delay before it in seconds.
@@ -280,6 +281,7 @@ extension Call {
         // MARK: - Send
 
         private mutating func send(_ outgoing: Outgoing) throws(NetworkError) -> Step {
+            if let pause = call.request.pause?() { return .wait(.pause(pause), then: .send(outgoing)) }
             var message = outgoing.message
             if let replay = outgoing.replay {
                 (message, credential) = (replay.message, replay.credentialState)
@@ -590,6 +592,7 @@ extension Call {
             case .network: (reason, event) = ({ .network }, nil)
             case .circuit(let circuit): (reason, event) = ({ circuit.waitReason }, .circuitAwaited)
             case .credential: (reason, event) = ({ .credential }, .credentialAwaited)
+            case .pause: (reason, event) = ({ .slotReleased }, nil)
             }
             if let event { call.tell(event) }
             call.job?.leaveSlot(call, reason)
@@ -598,6 +601,7 @@ extension Call {
             case .network(let network): await network.wait()
             case .circuit(let circuit): await circuit.wait()
             case .credential(let refresh): await refresh.wait()
+            case .pause(let end): await end.wait()
             }
             await call.job?.returnToSlot(call)
             // A cancelled call may have been the one to send the trial.

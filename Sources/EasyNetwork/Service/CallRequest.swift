@@ -15,6 +15,8 @@ struct CallRequest: Sendable {
     var order = CacheLookup.Order.standard
     /// How an accepted body is used; then the response has no body, and the cache is not asked. Nil to collect it.
     var consumer: BodyConsumer?
+    /// What each message waits for, without the slot, before it is sent; nil, or a closure that returns nil, for nothing.
+    var pause: (@Sendable () -> Promise<Void>?)?
     /// Called at most once before the completion, on ``WorkQueue``, with the item from the cache that is followed by the
     /// network's.
     var cached: (@Sendable (any Sendable) -> Void)?

@@ -304,6 +304,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
                     try await writer.fetchMissing { consumer in
                         var request = CallRequest(snapshot)
                         request.consumer = consumer
+                        request.pause = { self.download.withLock { $0.turn.resumed } }
                         return await self.callGroup.result(of: request) { response in
                             let old = self.state.withLock { exchange(&$0.response, with: response) }
                             withExtendedLifetime(old) {}

@@ -134,6 +134,28 @@ struct UnresumableDownloadTests {
         expect(fixture.file.requests.count, equals: 1)
     }
 
+    @Test("BEY-23: a POST that is paused while it waits for a retry sends nothing until it is resumed")
+    func pausedBetweenMessages() async throws {
+        let clock = ManualClock()
+        let fixture = try Kind.post.fixture(clock: clock)
+        fixture.file.change { _, number, response in if number == 0 { response = MockResponse(status: 503) } }
+        let retry = RetryPolicy(maximumRetryCount: 1, baseDelay: 5)
+        let request = FileRequest(method: .post, headers: ["Idempotency-Key": "one"], retry: retry)
+        let download = fixture.operation(request)
+        queue.addOperation(download)
+        func waitsForRetry() -> Bool { if case .retry? = queue.explain(download).first { true } else { false } }
+        await expect(eventually { waitsForRetry() })
+        download.pause()
+        clock.advance(by: 60)
+        await expect(eventually { queue.explain(download) == [.slotReleased] })
+        await withSlot().finish()
+        expect(fixture.file.requests.count, equals: 1)
+        download.resume()
+        await download.ended()
+        expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        expect(fixture.file.requests.count, equals: 2)
+    }
+
     @Test("BEY-23: a POST whose connection is lost in a pause fails, and is not sent again")
     func lostInPause() async throws {
         let fixture = try Kind.post.fixture()
