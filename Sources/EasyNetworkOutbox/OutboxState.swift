@@ -113,6 +113,8 @@ struct OutboxState: Hashable, Sendable {
     /// The entries to be delivered.
     private(set) var index = OutboxIndex()
     private var work: [UUID: Work] = [:]
+    /// In the order of the entries, so that the effects have the same order each time.
+    private var workInOrder: [Work] { work.values.sorted { $0.name.sequence < $1.name.sequence } }
     private var reading: Reading?
     /// Whether the list could not be read. Tried again at the next look.
     private var hasFailed = false
@@ -245,9 +247,9 @@ struct OutboxState: Hashable, Sendable {
         case .waiting: phase = .stopped
         case .delivering, .stopping:
             phase = .stopping(then: sequel)
-            for (id, work) in work {
-                if work.step == .sending { effects.append(.cancel(id)) }
-                if work.step == .toBeChecked { putBack(id) }
+            for work in workInOrder {
+                if work.step == .sending { effects.append(.cancel(work.name.id)) }
+                if work.step == .toBeChecked { putBack(work.name.id) }
             }
         }
     }
@@ -313,7 +315,7 @@ struct OutboxState: Hashable, Sendable {
         if phase == .delivering {
             (hasRead, listedChanges) = (true, changes)
             adopt(found, late: reading.late, &effects)
-            for work in work.values where work.step == .toBeChecked { enter(.checking, work.name, &effects) }
+            for work in workInOrder where work.step == .toBeChecked { enter(.checking, work.name, &effects) }
         }
         // Without the lock, others deliver all.
         let isOver = phase == .delivering ? !isStale && work.isEmpty && index.isIdle : found.isEmpty
@@ -325,7 +327,8 @@ struct OutboxState: Hashable, Sendable {
         late: [OutboxName: [UUID]],
         _ effects: inout [Effect]
     ) {
-        for name in Array(index.all) where found[name] == nil && late[name] == nil {
+        let known = index.all.sorted { $0.sequence < $1.sequence }
+        for name in known where found[name] == nil && late[name] == nil {
             // Another process has removed it. Its job may wait for a slot, the network, or a retry.
             switch work[name.id]?.step {
             case nil: index.remove(name.id)
