@@ -313,6 +313,8 @@ final class World: @unchecked Sendable {
                 let other = job.dependencies.last?.operation
             else { return }
             job.operation?.removeDependency(other)
+            // Too late when the failure of the other one is ending it.
+            guard job.operation?.dependencies.contains(other) == false else { return }
             job.dependencies.removeAll { $0.operation === other }
         case .giveUp(let job):
             jobs[job].mayBeCancelled = true
