@@ -109,7 +109,9 @@ final class Processes: @unchecked Sendable {
     private func use(_ place: Int, _ work: (Process) throws -> Void) {
         guard let process = processes[place] else { return }
         world.loop.within(process.number) {
-            do { try work(process) } catch { world.log("process \(place): \(error)") }
+            do { try work(process) } catch {
+                world.log("process \(place): \((error as? NetworkError).map { "\($0.code)" } ?? "\(error)")")
+            }
         }
     }
 

@@ -10,7 +10,9 @@ final class CallGroup: Sendable {
     private struct State {
         /// The error of all later calls; nil while calls are accepted.
         var refusal: NetworkError?
-        var calls: [ObjectIdentifier: Call] = [:]
+        /// With the number of calls that entered before each.
+        var calls: [ObjectIdentifier: (call: Call, place: Int)] = [:]
+        var enteredCount = 0
         /// The running operation that makes the calls; nil for a group without an operation.
         var operation: (any CallOwner)?
         /// The calls that wait, and need no slot, and why if that is told.
@@ -65,9 +67,9 @@ final class CallGroup: Sendable {
         let (calls, refusal) = state.withLock { state in
             let refusal = state.refusal ?? error
             state.refusal = refusal
-            return (Array(state.calls.values), refusal)
+            return (state.calls.values.sorted { $0.place < $1.place }, refusal)
         }
-        for call in calls { call.fail(refusal) }
+        for (call, _) in calls { call.fail(refusal) }
     }
 
     /// A call begins.
@@ -76,7 +78,10 @@ final class CallGroup: Sendable {
     ///   makes the call may be without its slot.
     func enter(_ call: Call) -> (refusal: NetworkError?, mayLackSlot: Bool) {
         let (refusal, mayLackSlot) = state.withLock { state in
-            if state.refusal == nil { state.calls[ObjectIdentifier(call)] = call }
+            if state.refusal == nil {
+                state.calls[ObjectIdentifier(call)] = (call, state.enteredCount)
+                state.enteredCount += 1
+            }
             return (state.refusal, state.mayLackSlot)
         }
         if refusal != nil { return (refusal, false) }
@@ -109,7 +114,10 @@ final class CallGroup: Sendable {
 
     /// Why a call waits; nil when none does, or it is not told.
     var waitReason: WaitReason? {
-        state.withLock { $0.waiting.values.lazy.compactMap { $0 }.first }?()
+        state.withLock { state in
+            let reasons = state.waiting.compactMap { id, reason in reason.map { (state.calls[id]?.place ?? 0, $0) } }
+            return reasons.min { $0.0 < $1.0 }?.1
+        }?()
     }
 
     /// Whether no call is at work, so that the slot is given back. Asked under the queue's lock.
