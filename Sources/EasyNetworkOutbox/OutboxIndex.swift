@@ -146,7 +146,7 @@ struct OutboxIndex: Hashable, Sendable {
             lanes[entry.lane] = lane
             makeReady(entry.lane)
         }
-        for lane in entry.blocked { makeReady(lane) }
+        for lane in inOrder(entry.blocked) { makeReady(lane) }
         return entry.name
     }
 
@@ -209,13 +209,18 @@ struct OutboxIndex: Hashable, Sendable {
     mutating func wake(at now: TimeInterval, isReachableAgain: Bool = false) {
         guard isReachableAgain || nextWake ?? .infinity <= now else { return }
         nextWake = nil
-        for lane in postponed {
+        for lane in inOrder(postponed) {
             if case .waiting(let wait, let time)? = lanes[lane]?.phase, time > now, wait.isFirm || !isReachableAgain {
                 nextWake = min(nextWake ?? time, time)
             } else {
                 endWait(lane)
             }
         }
+    }
+
+    /// By the order of their heads, so that those which become ready together are sent in it.
+    private func inOrder(_ keys: Set<LaneKey>) -> [LaneKey] {
+        keys.sorted { lanes[$0]?.head?.sequence ?? 0 < lanes[$1]?.head?.sequence ?? 0 }
     }
 
     /// Ends the wait of a lane, if it waits.

@@ -72,7 +72,9 @@ final class World: @unchecked Sendable {
         guard isTraced else { return }
         let milliseconds = Int(((loop.now - 1_000) * 1_000).rounded())
         let rest = "00\(milliseconds % 1_000)".suffix(3)
-        outcome.trace.append("\(milliseconds / 1_000).\(rest) \(text())")
+        // The folder has another name each time.
+        let text = text().replacingOccurrences(of: folder, with: "")
+        outcome.trace.append("\(milliseconds / 1_000).\(rest) \(text)")
     }
 
     func violate(_ law: Law, _ detail: String) {
