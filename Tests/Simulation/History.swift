@@ -92,9 +92,9 @@ struct History: Sendable {
         var children: [Int] = []
         let endsAtFirstFailure = draw.chance(0.6)
         /// How many children of a batch may run at once.
-        let childLimit = draw.pick(weighted: [(2, -1), (2, 1), (1, 2)])
+        var childLimit = draw.pick(weighted: [(2, -1), (2, 1), (1, 2)])
         /// Whether its request is made when the first job that it waits for has succeeded.
-        let isPrepared = draw.chance(0.4)
+        var isPrepared = draw.chance(0.4)
         /// Of a download: whether its file has the place of others.
         var sharesFile = draw.chance(0.1)
         let deadline: Double? = draw.pick(weighted: [(30, nil), (3, 0.5), (3, 3), (3, 30), (1, 0), (1, -1)])
@@ -200,6 +200,7 @@ struct History: Sendable {
         for _ in 0..<draw.below(draw.chance(0.3) ? 10 : 4) { acts += draw.part { Act(of: jobs.count) } }
         let harm = draw.pick([0, 0, 2, 4, 8])
         for _ in 0..<draw.below(harm + 1) { faults += draw.part { Fault(below: 2 * jobs.count + 2) } }
+        if draw.chance(0.02) { addPreparedBatch() }
     }
 
     private mutating func addJobs(_ count: Int, _ make: (History, Int) -> Job) {
@@ -319,6 +320,16 @@ struct History: Sendable {
             let deed = Act.Deed.giveUp(jobs.count - 1 - draw.below(count))
             acts += draw.part { Act(moment: .step(draw.below(60 * count)), deed: deed) }
         }
+    }
+
+    /// A batch of few places, whose children are prepared together when a job has ended.
+    private mutating func addPreparedBatch() {
+        let first = jobs.count
+        jobs.append(Choices.simplest { Job(number: first) })
+        addJobs(draw.within(2...4)) { _, _ in Choices.simplest { Job(after: [first], isPrepared: true) } }
+        let children = Array(first + 1..<jobs.count)
+        let batch = Choices.simplest { Job(number: jobs.count, kind: .batch, children: children, childLimit: 1) }
+        jobs.append(batch)
     }
 
     /// Readers of one resource, who come again and again, and what changes it or keeps it from them.
