@@ -45,7 +45,7 @@ struct History: Sendable {
         /// Seconds for which an answer is fresh; nil without a field.
         var maximumAge: Int? = draw.pick(weighted: [(2, nil), (1, 0), (1, 5), (1, 60)])
         /// What else `Cache-Control` says, the field that an answer depends on, and how old it is when it comes.
-        let directive = draw.pick([nil, nil, nil, "no-store", "stale-while-revalidate=5", "stale-if-error=5"])
+        var directive = draw.pick([nil, nil, nil, "no-store", "stale-while-revalidate=5", "stale-if-error=5"])
         let variesBy = draw.pick([nil, "Authorization", "Accept-Language"])
         let age = draw.pick([0, 0, 0, 0, 3, 40])
         /// Whether the server confirms another answer than it was asked for.
@@ -336,6 +336,7 @@ struct History: Sendable {
     private mutating func addVisits() {
         let (gap, host, joins) = (draw.seconds(0...draw.pick([1, 8])), draw.below(2), draw.chance(0.3))
         settings.resources[0].maximumAge = draw.pick([0, 1, 5, 60])
+        settings.resources[0].directive = draw.pick([nil, "stale-while-revalidate=5", "stale-if-error=5"])
         addJobs(draw.within(4...12)) { _, index in
             var job = Job(kind: draw.chance(0.2) ? .older : .get, host: host, at: Double(index) * gap)
             // The older way a request with a key changes what it would read.

@@ -290,7 +290,10 @@ extension World {
         if job.plan.kind == .download {
             let found = FileManager.default.contents(atPath: file(of: job))
             // Another one may have taken the place by now.
-            let readers = [job] + jobs.filter { $0.plan.sharesFile && job.plan.sharesFile && $0.endedAt != nil }
+            let others = jobs.filter {
+                $0.plan.sharesFile && $0.network?.hasOutcome == true && $0.network?.error == nil
+            }
+            let readers = [job] + (job.plan.sharesFile ? others : [])
             let isWhole = readers.contains { reader in
                 places(reader.plan.resource).contains { place in
                     let versions = reader.oldestVersions[place]...server.versions[place]
