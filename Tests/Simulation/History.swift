@@ -201,6 +201,7 @@ struct History: Sendable {
         let harm = draw.pick([0, 0, 2, 4, 8])
         for _ in 0..<draw.below(harm + 1) { faults += draw.part { Fault(below: 2 * jobs.count + 2) } }
         if draw.chance(0.02) { addPreparedBatch() }
+        if draw.chance(0.01) { addRemoval() }
     }
 
     private mutating func addJobs(_ count: Int, _ make: (History, Int) -> Job) {
@@ -319,6 +320,17 @@ struct History: Sendable {
             faults += draw.part { Fault(message: draw.below(10), kind: kind) }
             let deed = Act.Deed.giveUp(jobs.count - 1 - draw.below(count))
             acts += draw.part { Act(moment: .step(draw.below(60 * count)), deed: deed) }
+        }
+    }
+
+    /// A periodic entry that a user removes while a process writes down the end of its message.
+    private mutating func addRemoval() {
+        var mail = Mail(mails.count, draw, settings.resources.count)
+        mail.period = 60
+        mails.append(mail)
+        acts.append(Act(moment: .at(0), deed: .mail(mail.number)))
+        for place in 0..<2 {
+            acts += draw.part { Act(moment: .settling(draw.within(0...8)), deed: .removeMail(mail.number, place)) }
         }
     }
 

@@ -351,7 +351,8 @@ extension History {
         let (number, process, resource): (Int, Int, Int)
         let (lane, unique): (Int?, Int?)
         let replaces: Bool
-        let period, notBefore: Double?
+        var period: Double?
+        let notBefore: Double?
         let after, maximumAttemptCount: Int?
         /// The seconds for which a delivered one is used before it leaves.
         let settleTime: Double
