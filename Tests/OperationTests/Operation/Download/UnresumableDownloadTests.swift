@@ -138,7 +138,7 @@ struct UnresumableDownloadTests {
     func pausedBetweenMessages() async throws {
         let clock = ManualClock()
         let fixture = try Kind.post.fixture(clock: clock)
-        fixture.file.change { _, number, response in if number == 0 { response = MockResponse(status: 503) } }
+        fixture.file.change { _, number, response in if number == 0 { response = MockResponse(statusCode: 503) } }
         let retry = RetryPolicy(maximumRetryCount: 1, baseDelay: 5)
         let request = FileRequest(method: .post, headers: ["Idempotency-Key": "one"], retry: retry)
         let download = fixture.operation(request)
