@@ -37,7 +37,7 @@ extension NetworkQueue {
         let number = state.withLock { state in
             let number = broadcast.add(listener)
             for job in state.graph.jobs {
-                note(.added(waitingFor: job.awaited.map(\.original)), job, for: number)
+                note(.added(waitingFor: job.dependencies.compactMap(\.job.payload?.original)), job, for: number)
                 // The start of a preparing job is that of its work.
                 guard !job.isWaiting, job.phase != .ending, !job.traits.needsPreparing, !job.isStartUntold else {
                     continue

@@ -169,6 +169,24 @@ struct NetworkQueueTests {
         expect(order.withLock { $0 }, equals: ["barrier ends", "after"])
     }
 
+    @Test("BEY-7, OPQ-3: behind barriers that were cancelled a job waits for the jobs before them, and says so")
+    func explainsCancelledBarriers() async {
+        let queue = NetworkQueue()
+        let running = TestJob { _ in }
+        running.name = "running"
+        queue.addOperation(running)
+        for _ in 0..<2 {
+            queue.addBarrierBlock {}
+            queue.operations.last?.cancel()
+        }
+        let behind = TestJob()
+        queue.addOperation(behind)
+        await expect(eventually { queue.operationCount == 2 })
+        expect(queue.explain(behind), equals: [.dependency(name: "'running'", isQueued: true)])
+        running.finish()
+        await behind.ended()
+    }
+
     @Test("OPQ-1: a plain job that is given a dependency while it waits gives its slot back for it")
     func latePlainDependency() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)

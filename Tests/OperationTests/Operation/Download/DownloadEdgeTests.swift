@@ -9,6 +9,26 @@ import Testing
 struct DownloadEdgeTests {
     // MARK: - Segments
 
+    @Test("TRF-3, BEY-17: a pause does not shorten the time that the server has asked for")
+    func retryAfterPause() async throws {
+        let clock = ManualClock()
+        let fixture = try DownloadFixture(retries: 1, clock: clock)
+        fixture.file.change { _, number, response in
+            if number == 0 { response = MockResponse(statusCode: 503, headers: ["Retry-After": "10"]) }
+        }
+        let (queue, download) = (NetworkQueue(clock: clock), fixture.operation())
+        queue.addOperation(download)
+        func waitsForRetry() -> Bool { if case .retry? = queue.explain(download).first { true } else { false } }
+        await expect(eventually { waitsForRetry() })
+        download.pause()
+        await expect(eventually { !waitsForRetry() })
+        download.resume()
+        await expect(staysFalse { fixture.file.requests.count > 1 })
+        clock.advance(by: 11)
+        await download.ended()
+        expect(download.error == nil && fixture.file.requests.count == 2)
+    }
+
     @Test("TRF-3: a file that changes when only one segment is missing comes from its beginning, in one segment")
     func lastSegment() async throws {
         let fixture = try DownloadFixture(5_000_001)
