@@ -345,17 +345,18 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     /// Waits without a slot.
     ///
-    /// - Parameter time: when the server wants to be asked again. The pause has ended the wait for that.
+    /// - Parameter time: when the server wants to be asked again. A pause has ended the wait for that.
     private func waitWhilePaused(until time: TimeInterval = -.infinity) async throws(NetworkError) {
         let clock = callGroup.host.settings.clock
-        while !hasOutcome, let resumed = download.withLock({ $0.turn.resumed }) {
+        while !hasOutcome {
+            let resumed = download.withLock { $0.turn.resumed }
+            guard resumed != nil || time > clock.now else { return }
             // A call may have asked for the slot again, after a delay.
             forgoSlot()
-            await resumed.wait()
-            if !hasOutcome, time > clock.now { await clock.sleep(time - clock.now) }
+            if let resumed { await resumed.wait() } else { await clock.sleep(time - clock.now) }
             if !hasOutcome { await waitForSlot() }
         }
-        if hasOutcome { throw NetworkError(code: .cancelled) }
+        throw NetworkError(code: .cancelled)
     }
 
     private func waitForSlot() async {
