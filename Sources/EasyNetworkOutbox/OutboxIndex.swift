@@ -209,13 +209,15 @@ struct OutboxIndex: Hashable, Sendable {
     mutating func wake(at now: TimeInterval, isReachableAgain: Bool = false) {
         guard isReachableAgain || nextWake ?? .infinity <= now else { return }
         nextWake = nil
-        for lane in inOrder(postponed) {
+        var over: Set<LaneKey> = []
+        for lane in postponed {
             if case .waiting(let wait, let time)? = lanes[lane]?.phase, time > now, wait.isFirm || !isReachableAgain {
                 nextWake = min(nextWake ?? time, time)
             } else {
-                endWait(lane)
+                over.insert(lane)
             }
         }
+        for lane in inOrder(over) { endWait(lane) }
     }
 
     /// By the order of their heads, so that those which become ready together are sent in it.

@@ -298,7 +298,9 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         while true {
-            try await begin(snapshot.message, notBefore: await writer.notBefore)
+            let seconds = await writer.notBefore - callGroup.host.settings.clock.now
+            // A longer wait is left to the policy, which ends the request when the server asks for it again.
+            try await begin(snapshot.message, after: seconds > snapshot.retry.maximumRetryAfter ? 0 : seconds)
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
                     try await writer.fetchMissing { consumer in
@@ -335,7 +337,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     /// Waits until a fetch may begin: with a slot that no urgent job is given until the answer shows that the download
     /// can be resumed, and not during a pause.
-    private func begin(_ message: TransportRequest, notBefore time: TimeInterval) async throws(NetworkError) {
+    private func begin(_ message: TransportRequest, after seconds: TimeInterval) async throws(NetworkError) {
+        let time = callGroup.host.settings.clock.now + seconds
         repeat {
             try await waitWhilePaused(until: time)
             if !setMayYield(false) { await waitForSlot() }

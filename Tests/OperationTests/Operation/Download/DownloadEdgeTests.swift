@@ -9,6 +9,23 @@ import Testing
 struct DownloadEdgeTests {
     // MARK: - Segments
 
+    @Test("TRF-3, BEY-17: a time that is too long for the policy ends a download, paused or not")
+    func endlessRetryAfter() async throws {
+        let fixture = try DownloadFixture(retries: 1, clock: ManualClock())
+        let hasAnswered = Gate()
+        fixture.file.change { _, _, response in
+            response = MockResponse(statusCode: 503, headers: ["Retry-After": "1000000000"])
+            hasAnswered.open()
+        }
+        let download = fixture.operation()
+        NetworkQueue(name: "downloads").addOperation(download)
+        await hasAnswered.opened()
+        download.pause()
+        download.resume()
+        await download.ended()
+        expect(download.error?.code, equals: .unacceptableStatus)
+    }
+
     @Test("TRF-3, BEY-17: a pause does not shorten the time that the server has asked for")
     func retryAfterPause() async throws {
         let clock = ManualClock()
