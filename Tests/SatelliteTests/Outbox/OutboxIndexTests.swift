@@ -210,44 +210,4 @@ struct OutboxIndexTests {
         index.wake(early.id)
         expect(!index.isIdle)
     }
-
-    @Test("BEY-13: random entries, failures and removals: each leaves once, lanes keep their order", arguments: 0..<20)
-    func random(round: Int) {
-        let seed = UInt64.random(in: 0...UInt64.max)
-        var random = SeededGenerator(seed: seed)
-        var index = OutboxIndex()
-        var (left, present): ([OutboxName], Set<UUID>) = ([], [])
-        var (running, waiting): ([OutboxName], [OutboxName]) = ([], [])
-        var now: TimeInterval = 0
-        for sequence in 1...UInt64(400) {
-            let name = name(sequence, lane: "\(Int.random(in: 0..<6, using: &random))", .normal)
-            index.insert(name)
-            present.insert(name.id)
-            waiting.append(name)
-            if Int.random(in: 0..<3, using: &random) == 0, let next = index.next() { running.append(next) }
-            guard !running.isEmpty, Int.random(in: 0..<2, using: &random) == 0 else { continue }
-            let done = running.remove(at: Int.random(in: 0..<running.count, using: &random))
-            if Bool.random(using: &random) {
-                index.remove(done.id)
-                left.append(done)
-            } else {
-                index.postpone(done.id, OutboxIndex.Wait(delay: now + 1), at: 0)
-                now += Double.random(in: 0..<1, using: &random)
-                index.wake(at: now)
-            }
-        }
-        while index.count > 0 {
-            index.wake(at: .infinity)
-            while let next = index.next() { running.append(next) }
-            for name in running {
-                index.remove(name.id)
-                left.append(name)
-            }
-            running = []
-        }
-        expect(Set(left.map(\.id)) == present && left.count == present.count, "seed \(seed)")
-        for (_, names) in Dictionary(grouping: left, by: \.lane) {
-            expect(names.map(\.sequence), equals: names.map(\.sequence).sorted(), "seed \(seed)")
-        }
-    }
 }
