@@ -192,7 +192,7 @@ extension GroupOperation {
     }
 
     /// Calls the closures and the delegate of the end, or `done` if there are none.
-    final func deliver(_ callback: Then?, _ done: @escaping @Sendable () -> Void) {
+    final func tellEnd(_ callback: Then?, _ done: @escaping @Sendable () -> Void) {
         let queue = callback == nil ? WorkQueue.shared : serialQueue
         // Behind the last change of the progress.
         if state.withLock({ $0.group.count == 0 }) {

@@ -249,7 +249,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     }
 
     override func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
-        deliver(takeEndCallback(error), done)
+        tellEnd(takeEndCallback(error), done)
     }
 }
 

@@ -4,7 +4,7 @@ import Foundation
 /// The callbacks of an end.
 extension ItemOperation {
     /// Calls back, after the last progress and the cache's item, and stores the response afterwards.
-    final func deliver(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
+    final func tellEnd(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
         // Asked before, as it is behind the lock, too.
         let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
         var unheard = ItemOperationState.Closures()

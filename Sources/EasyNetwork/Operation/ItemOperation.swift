@@ -458,6 +458,6 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     override func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
-        deliver(error, inPlace: inPlace, done)
+        tellEnd(error, inPlace: inPlace, done)
     }
 }
