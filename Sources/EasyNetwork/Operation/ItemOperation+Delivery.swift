@@ -5,7 +5,7 @@ import Foundation
 extension ItemOperation {
     /// Calls back, after the last progress and the cache's item, and stores the response afterwards.
     final func tellEnd(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
-        // Asked before, as it is behind the lock, too.
+        // Read before the lock is taken, which protects the setting, too.
         let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
         var unheard = ItemOperationState.Closures()
         // All that is taken here is released outside the lock; the delegate, too, as this may be the last to hold it.
@@ -16,7 +16,7 @@ extension ItemOperation {
             if !isHeard {
                 state.delegate = nil
                 swap(&state.closures, &unheard)
-                // Its own delivery takes it, and may be still to come.
+                // The delivery of the cached item takes this closure, and may still be to come.
                 if state.cachedDelivery != nil { state.closures.cached = unheard.cached.take() }
             }
             return (
@@ -28,11 +28,11 @@ extension ItemOperation {
             )
         }
         withExtendedLifetime((source, delegate, unheard)) {}
-        // It was finished by hand.
+        // The user finished the operation by hand.
         if error != nil { call?.cancel() }
         var done = done
         if let keep {
-            // A response that stops the program in a callback is not found again.
+            // A response that crashes the app in a callback is not found again.
             done = { [done] in
                 // Not on the user's queue, as it may decode.
                 WorkQueue.run {

@@ -22,7 +22,7 @@ struct ItemOperationState {
         /// Nil for most operations.
         var onMain: ClosuresOnMain?
 
-        /// Whether one of them hears of this end.
+        /// Whether one of the closures is called at this end.
         func hear(_ error: NetworkError?) -> Bool {
             preprocess != nil || willDeliver != nil || onMain != nil
                 || (error == nil ? success != nil || successWithResponse != nil : failure != nil)

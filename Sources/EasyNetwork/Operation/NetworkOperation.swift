@@ -92,7 +92,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Ends the operation without asking for a missing result.
     ///
     /// - Parameter inPlace: whether this is the last piece of the package's work on this thread of the ``WorkQueue``, so
-    ///   that the callbacks may run on it. Default false.
+    ///   that the callbacks may run on it. Defaults to `false`.
     final func end(_ error: NetworkError?, inPlace: Bool = false) {
         let (wins, action) = core.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
         if wins { proceed(with: action, inPlace: inPlace) }
@@ -213,7 +213,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         announce { didChangeValue(forKey: "isExecuting") }
         guard let (isToEnd, dependencies, conditions, accessories) = begun else { return }
         var obstacle = dependencies.lazy.compactMap(\.failure).first
-        // It has no slot: a dependency that was taken back when the queue knew of its failure counts.
+        // The operation has no slot, so it must end: the queue knew of the failure before the dependency was removed.
         if isToEnd, obstacle == nil {
             obstacle = NetworkError(code: .dependencyFailed, message: "a dependency had failed before it was removed")
         }
@@ -349,7 +349,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// From the outcome to the end: the rest of the work, the callbacks between those of the accessories, the queue.
+    /// Ends the rest of the work, runs the accessories and the callbacks, and leaves the queue.
     private func deliver(inPlace: Bool = false) {
         let (accessories, holdsCalls, error) = core.withLock { state in
             (state.options?.accessories.take() ?? [], state.options?.heldCalls != nil, state.lifecycle.error)

@@ -32,7 +32,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
 
     let foreign: Operation
     private let state = Locked(State())
-    /// Set when the foreign operation has finished, or is not waited for any more.
+    /// Set when the foreign operation has finished, or nothing waits for it any longer.
     private let done = Promise<Void>()
 
     private static let all = Locked<[ObjectIdentifier: Weak<ForeignJob>]>([:])

@@ -145,7 +145,7 @@ extension JobGraph {
 
         var hasYielded: Bool { yieldedAt != nil }
 
-        /// What it waits for: in place of a barrier that was cancelled, the jobs before that.
+        /// What the job waits for: instead of a cancelled barrier, the jobs before it.
         var awaited: [Payload] {
             var (found, pending): ([Payload], [Job]) = ([], dependencies.reversed().map(\.job))
             while let job = pending.popLast() {

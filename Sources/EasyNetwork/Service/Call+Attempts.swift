@@ -22,10 +22,10 @@ extension Call {
             case attempt(Cause, after: NetworkError?)
             /// Interceptors change the message.
             case adapt(Cause, after: NetworkError?)
-            /// The cache is asked for a response.
+            /// The cache looks up a response.
             case look(Outgoing, CacheLookup)
             case send(Outgoing)
-            /// The message has its credential, and goes out.
+            /// The message has its credential, and is sent.
             case transmit(Outgoing, TransportRequest, CircuitPass?)
             /// The network has responded, or failed.
             case follow(Exchange)
@@ -33,7 +33,7 @@ extension Call {
             case redirect(Exchange, to: TransportRequest)
             /// The attempt has its outcome: from an exchange, or without one from the cache.
             case judge(Outcome, Exchange?)
-            /// Interceptors are told of the outcome, and may change it.
+            /// Interceptors receive the outcome, and may change it.
             case intercept(Outcome, Exchange?)
             /// A refused credential is replaced, or a failure retried, if that is possible. The refresh is the one that
             /// the step has waited for.
@@ -297,8 +297,7 @@ extension Call {
                 }
             }
             try checkCancellation()
-            // Should the message not go out, the network and the credential may have gone meanwhile, also the new one of
-            // a replay.
+            // If the message is not sent, the network and the credential are checked again, also that of a replay.
             (outgoing.replay, outgoing.refresh) = (nil, nil)
             guard let breaker = circuitBreaker else { return .transmit(outgoing, message, nil) }
             let circuit = host.circuit(to: message.url)

@@ -98,7 +98,7 @@ extension Call.Attempts {
         return message
     }
 
-    /// Records that a message goes out.
+    /// Records that a message is sent.
     ///
     /// - Returns: its response, which has not been started.
     @inline(never)
