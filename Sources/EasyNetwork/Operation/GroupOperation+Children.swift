@@ -161,9 +161,10 @@ extension GroupOperation {
         let (handedOnCount, children) = state.withLock { ($0.group.takeRest(), $0.children) }
         guard let handedOnCount else { return }
         let reason = reasonForRest
-        // Running children come last: their end would start the next ones, which are to be cancelled too.
-        let order = children.indices.map { (index: $0, isRunning: children[$0].operation.isExecuting) }
-        for (index, _) in order.filter({ !$0.isRunning }) + order.filter(\.isRunning) {
+        // Running children come last, and among them groups first, since these have waiting children of their own: the
+        // end of a running child would start the next one, which is to be cancelled too.
+        let rank = children.map { $0.operation.isExecuting ? $0.operation is GroupOperation ? 1 : 2 : 0 }
+        for index in (0...2).flatMap({ wanted in rank.indices.filter { rank[$0] == wanted } }) {
             let child = children[index].operation
             guard !child.isFinished else { continue }
             if let reason, index >= handedOnCount {

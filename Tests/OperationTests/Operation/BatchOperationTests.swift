@@ -346,6 +346,37 @@ struct BatchOperationTests {
         }
     }
 
+    /// Notes when it is cancelled whether a group was cancelled before.
+    private final class Witness: NetworkOperation, @unchecked Sendable {
+        // Sendable because the group does not change and the rest is behind locks.
+        let group: GroupOperation
+        let started = Gate()
+        let sawGroupCancelled = Locked(false)
+
+        init(of group: GroupOperation) { self.group = group }
+
+        override func execute() { started.open() }
+
+        override func cancel() {
+            sawGroupCancelled.withLock { $0 = group.isCancelled }
+            super.cancel()
+        }
+    }
+
+    @Test("OPQ-4: of its running children, a cancelled batch cancels groups first, whose children wait for a slot")
+    func cancelsGroupsFirst() async {
+        let innerStarted = Gate()
+        let inner = BatchOperation([TestJob { _ in innerStarted.open() }, TestJob()])
+        let witness = Witness(of: inner)
+        let batch = BatchOperation([witness, inner])
+        NetworkQueue(maxConcurrentOperationCount: 2).addOperation(batch)
+        await witness.started.opened()
+        await innerStarted.opened()
+        batch.cancel()
+        await batch.ended()
+        expect(witness.sawGroupCancelled.withLock { $0 })
+    }
+
     @Test("OPQ-4: a batch has its own limit, which a nested batch does not take up", arguments: [true, false])
     func limit(onPlainQueue: Bool) async {
         let occupancy = Occupancy()
