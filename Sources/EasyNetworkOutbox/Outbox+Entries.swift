@@ -231,9 +231,16 @@ extension Outbox {
 
     private func entry(_ name: OutboxName, _ place: OutboxFolder.Place, now: Date) -> OutboxEntry {
         var entry = OutboxEntry(name, addedAt: folder.date(of: name, in: place))
-        guard name.hasOptions, let record = try? folder.read(name, in: place), let options = record.options else {
+        guard name.hasOptions else { return entry }
+        let record: OutboxRecord
+        do throws(NetworkError) {
+            record = try folder.read(name, in: place)
+        } catch {
+            // It has left since its date was read. Otherwise the file is damaged.
+            if error.code == .cancelled { entry.addedAt = nil }
             return entry
         }
+        guard let options = record.options else { return entry }
         entry.options = options
         if let due = record.due(at: now), due > now { entry.nextTry = due }
         return entry

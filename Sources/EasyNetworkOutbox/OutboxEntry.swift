@@ -22,7 +22,7 @@ public struct OutboxEntry: Identifiable, Sendable {
     /// The priority of the entry's job.
     public var priority: Operation.QueuePriority { name.priority.operationPriority }
     /// When it was added; nil when it has just left. Of an entry with a period, when the last one was over.
-    public let addedAt: Date?
+    public internal(set) var addedAt: Date?
     /// Its options, with those of its type.
     public var options = OutboxOptions()
     /// Whether it is being sent by this outbox, and its job does not wait for the network or a slot any more.
