@@ -110,6 +110,8 @@ struct History: Sendable {
         let language = draw.pick(["en", "de"])
         let isOther = draw.chance(0.1)
         let isAwaited = draw.chance(0.2)
+        /// Whether it is of a class of the user's.
+        let isOfOwnClass = draw.chance(0.5)
         /// Whether its callbacks have a queue of their own.
         let hasOwnQueue = draw.chance(0.2)
         let hasAccessory = draw.chance(0.15)

@@ -12,8 +12,7 @@ final class Job: @unchecked Sendable {
     /// The jobs that wait for it, whose priority it has as well until they end.
     var dependents: [Job] = []
 
-    var (isAdded, isChild) = (false, false)
-    var (addedAt, addedStep) = (0.0, 0)
+    var (isAdded, isChild, addedAt, addedStep) = (false, false, 0.0, 0)
     /// Those of the resources when it was added.
     var oldestVersions: [Int] = []
     var endedAt: Double?
@@ -21,9 +20,8 @@ final class Job: @unchecked Sendable {
     var result: Result<Answer?, NetworkError>?
     /// Where the answer came from, and its age by itself.
     var (source, age): (NetworkResponse.Source?, Double?)
-    var messages: [Message] = []
-    /// Of a pair.
-    var calls: [Task<Void, Never>] = []
+    /// The calls are those of a pair.
+    var (messages, calls): ([Message], [Task<Void, Never>]) = ([], [])
     /// Whether a cancel may have ended it, and when one has returned.
     var (mayBeCancelled, cancelledAt): (Bool, Double?) = (false, nil)
     /// The ones in force.
@@ -32,9 +30,8 @@ final class Job: @unchecked Sendable {
     var priorityChangedAt = -Double.infinity
     /// Since when it waits for nothing but one of all slots, and since when it waited for its first.
     var (waitsForSlotSince, readyAt): (Double?, Double?)
-    var pausedAt: Double?
-    /// Since when it runs and receives its body.
-    var receivesSince: Double?
+    /// Since when it is paused, and since when it runs and receives its body.
+    var pausedAt, receivesSince: Double?
     /// Since when its slot is another one's, and how many slots had been given then.
     var absence: (since: Double, mostGrants: Int)?
 
@@ -49,7 +46,8 @@ final class Job: @unchecked Sendable {
     var isFinished: Bool { operation?.isFinished ?? true }
     var hasFailed: Bool { network?.error != nil || operation?.isCancelled == true }
     /// Whether it may have started to work.
-    var hasStarted: Bool { executionCount > 0 || !messages.isEmpty || operation?.isExecuting == true || isFinished }
+    var isRunning: Bool { operation?.isExecuting == true }
+    var hasStarted: Bool { executionCount > 0 || !messages.isEmpty || isRunning || isFinished }
 }
 
 private final class PlainOperation: NetworkOperation, @unchecked Sendable {
@@ -59,6 +57,22 @@ private final class PlainOperation: NetworkOperation, @unchecked Sendable {
     init(_ work: @escaping @Sendable (PlainOperation) -> Void) { self.work = work }
 
     override func execute() { work(self) }
+    override func cancel() { beInterrupted { super.cancel() } }
+}
+
+private final class OwnOperation: RequestOperation<SimulatedRequest>, @unchecked Sendable {
+    // Sendable because nothing changes.
+    override func cancel() { beInterrupted { super.cancel() } }
+}
+
+extension NetworkOperation {
+    /// Other threads go on when it has been cancelled while it ran.
+    fileprivate func beInterrupted(after cancel: () -> Void) {
+        guard isExecuting, let loop = WorkQueue.loop as? Loop else { return cancel() }
+        loop.willCancel()
+        cancel()
+        loop.interrupt(surely: true)
+    }
 }
 
 /// Works in `execute()`, or, the older way, in `start()`.
@@ -77,9 +91,9 @@ private final class CallOperation: ServiceOperation, @unchecked Sendable {
         if isOlder { work(self) }
     }
 
-    override func execute() {
-        if !isOlder { work(self) }
-    }
+    override func execute() { if !isOlder { work(self) } }
+
+    override func cancel() { beInterrupted { super.cancel() } }
 }
 
 extension World {
@@ -166,7 +180,9 @@ extension World {
             let operation =
                 plan.kind == .upload
                 ? UploadOperation(request, service: service)
-                : source.map { $0.then { _ in request } } ?? RequestOperation(request, service: service)
+                : source.map { $0.then { _ in request } }
+                    ?? (plan.isOfOwnClass
+                        ? OwnOperation(request, service: service) : RequestOperation(request, service: service))
             operation.successWithResponse = { [unowned self] answer, response in
                 (job.source, job.age) = (response.source, response.headers["Age"].flatMap { Double($0) })
                 told(job, .success(answer))
@@ -302,7 +318,5 @@ extension World {
 }
 
 extension Result where Failure == NetworkError {
-    var code: NetworkError.Code? {
-        if case .failure(let error) = self { error.code } else { nil }
-    }
+    var code: NetworkError.Code? { if case .failure(let error) = self { error.code } else { nil } }
 }

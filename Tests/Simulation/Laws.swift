@@ -144,7 +144,8 @@ extension World {
     func willStart(_ job: Job) {
         let isOwn = !job.plan.joins
         forbid(.deadlinePassed, job, when: job.deadline.map { $0 <= 0 } == true && !job.isChild)
-        forbid(.startedAfterGroup, job, when: job.groups.contains { $0.network?.hasOutcome == true } && isOwn)
+        let isLate = job.groups.first?.network?.hasOutcome == true && !hadRun.contains(job.number)
+        forbid(.startedAfterGroup, job, when: isLate && isOwn)
         for other in job.dependencies {
             forbid(.startedBeforeDependency, "\(job), before \(other)", when: !other.isFinished)
             let mustCall = other.hasCallback && !other.isForeign
@@ -249,7 +250,7 @@ extension World {
     /// A job that waits for nothing but one of all slots goes before those of lower priority, and later ones.
     private func checkOrder(_ job: Job, _ since: Double) {
         guard isPlainJob(job), job.plan.tags.isEmpty, !hasLimitedHosts, history.settings.rate == nil,
-            job.operation?.isExecuting == false, since < loop.now, barriers.isEmpty
+            !job.isRunning, since < loop.now, barriers.isEmpty
         else { return }
         let other = newlyRunning.first { other in
             // One that comes back goes earlier.
@@ -401,7 +402,8 @@ extension World {
             let isLimited = error.message?.contains("times within") == true
             if isLimited, account.count(where: { $0.beganAt > loop.now - 31 }) < 5 { return "few refreshes have begun" }
             let hasFailed = account.contains { $0.endedAt ?? .infinity >= job.addedAt }
-            return hasFailed || job.messages.contains { $0.status == 401 } ? nil : "it was authorized"
+            let isRefused = messages.contains { $0.status == 401 && $0.endedAt ?? .infinity >= job.addedAt }
+            return hasFailed || isRefused ? nil : "it was authorized"
         case .circuitOpen:
             guard settings.circuit == .fails else { return "there is no circuit" }
             // A trial that has gone on for long shows that the server is there.

@@ -45,7 +45,8 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     private(set) var stepCount = 0
     /// Called when nothing is ready, before time moves.
     var becomesQuiet: () -> Void = {}
-    var willStep: () -> Void = {}
+    /// Called before each step, and before a running job is cancelled.
+    var (willStep, willCancel): (() -> Void, () -> Void) = ({}, {})
     var mustStop = false
     /// Escapes would never be seen otherwise.
     private let thread = ObjectIdentifier(Thread.current)

@@ -4,20 +4,18 @@ import Foundation
 /// A message on its way, as far as the world looks into it, and what became of it.
 final class Message: @unchecked Sendable {
     // Sendable because one thread uses it.
-    let number: Int
     /// The numbers of its job, and of the entry of an outbox.
     let job, mail: Int?
     let method, path, address: String
-    let host, resource: Int
+    let number, host, resource: Int
     let isRedirected: Bool
     let headers: HTTPHeaders
     let body: Data
     let sentAt: Double
     /// The number of the service that sends it; nil for an outbox.
     let client: Int?
-    /// When its head came.
-    var answeredAt: Double?
-    var endedAt: Double?
+    /// When its head came, and its end.
+    var answeredAt, endedAt: Double?
     var error: NetworkError.Code?
     /// Whether nobody waits for it any more.
     var isCancelled = false
@@ -50,17 +48,13 @@ final class Message: @unchecked Sendable {
     }
 
     /// For the message that an answer redirects to.
-    var redirectedQuery: String {
-        "redirected" + (job.map { "&Job=\($0)" } ?? "") + (mail.map { "&Mail=\($0)" } ?? "")
-    }
+    var redirectedQuery: String { "redirected" + (job.map { "&Job=\($0)" } ?? "") + (mail.map { "&Mail=\($0)" } ?? "") }
     var isOfFile: Bool { path.hasPrefix("/f/") }
     var hostName: String { host == 0 ? "a" : "b" }
     var isUnderWay: Bool { endedAt == nil }
     var language: String? { headers["Accept-Language"] }
     /// Whether it may count as a failure of its server.
-    var hasFailed: Bool {
-        status.map { $0 == 429 || $0 >= 500 } ?? false || error != nil && error != .cancelled
-    }
+    var hasFailed: Bool { status.map { $0 == 429 || $0 >= 500 } ?? false || error != nil && error != .cancelled }
     var key: String? { headers["Idempotency-Key"] }
     /// The token of the credential: `Bearer 12`.
     var token: Int? { headers["Authorization"].flatMap { Int($0.dropFirst(7)) } }

@@ -168,7 +168,11 @@ final class Processes: @unchecked Sendable {
             guard let id = mail.id else { return }
             world.watchFiles { .removing($0) }
             if let unique = mail.plan.options().unique, mail.isPeriodic {
-                try process.outbox.remove(process.outbox.entries.filter { $0.options.unique == unique }.map(\.id))
+                // One that has just left may have its next period, under another id.
+                func isMeant(_ entry: OutboxEntry) -> Bool { entry.options.unique == unique || entry.addedAt == nil }
+                while case let some = try process.outbox.entries.filter(isMeant), !some.isEmpty {
+                    try process.outbox.remove(some.map(\.id))
+                }
             }
             try process.outbox.remove(id)
             mail.removedAt = mail.removedAt ?? world.loop.now

@@ -1,7 +1,7 @@
 extension History {
     /// The smallest one found that breaks the same law.
     func shrunk(_ law: String) -> History {
-        var (best, triesLeft) = (self, 4_000)
+        var (best, before, triesLeft) = (self, [Int](), 4_000)
         func test(_ change: (inout [Int]) -> Void) {
             var given = best.choices.taken
             change(&given)
@@ -13,7 +13,6 @@ extension History {
                 if history.live().law == law { return best = history }
             }
         }
-        var before: [Int]
         repeat {
             before = best.choices.taken
             for count in [8, 4, 2, 1] {

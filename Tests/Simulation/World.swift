@@ -49,8 +49,9 @@ final class World: @unchecked Sendable {
     private(set) var startedBeforeSuspension: Set<Int>?
     /// The jobs with a slot, those of them that had none before, and how many slots have been given.
     var hadSlots: Set<Int> = []
-    var newlyRunning: [Job] = []
-    var grantCount = 0
+    /// Those that ran when a running one was cancelled.
+    private(set) var hadRun: Set<Int> = []
+    var (newlyRunning, grantCount): ([Job], Int) = ([], 0)
     /// When jobs without network have executed.
     var executionTimes: [Double] = []
     /// When barriers were added, and the jobs before them.
@@ -99,6 +100,7 @@ final class World: @unchecked Sendable {
             if loop.stepCount > 60_000 { violate(.endless, "60,000 pieces of work") }
         }
         loop.becomesQuiet = { [unowned self] in checkQuiet() }
+        loop.willCancel = { [unowned self] in hadRun.formUnion(openJobs.filter(\.isRunning).map(\.number)) }
         loop.run(until: loop.now + 40)
         heal()
         for _ in 0..<300 where !loop.mustStop && !isOver { loop.run(until: loop.now + 10) }
@@ -248,9 +250,7 @@ final class World: @unchecked Sendable {
     }
 
     /// Performs the acts that wait for this moment.
-    func happens(_ moment: History.Act.Moment) {
-        for deed in deeds.removeValue(forKey: moment) ?? [] { perform(deed) }
-    }
+    func happens(_ moment: History.Act.Moment) { for deed in deeds.removeValue(forKey: moment) ?? [] { perform(deed) } }
 
     func perform(_ deed: History.Act.Deed) {
         guard let queue, let session else { return }
