@@ -1,7 +1,7 @@
 import EasyNetworkTesting
 import Foundation
 
-/// A slow server on this machine that fails now and then.
+/// A slow local server that sometimes fails.
 enum FlakyServer {
     private static let titles = [
         "On engines", "Notes by night", "A bug in a relay", "Structured thoughts", "Lost pages",
@@ -10,9 +10,11 @@ enum FlakyServer {
 
     static func start() throws -> MockServer {
         let server = try MockServer()
-        @Sendable func isFirst(_ request: MockRequest) -> Bool { server.requests(to: request.path).count == 1 }
+        let counts = Counts()
         @Sendable func id(_ request: MockRequest) -> Int { Int(request.path.split(separator: "/").last ?? "") ?? 0 }
-        // The list is asked for twice, as the first connection is lost.
+        /// Returns true for the first of every three requests to a path.
+        @Sendable func fails(_ request: MockRequest) -> Bool { counts.increment(request.path) % 3 == 1 }
+        // The first connection is lost, so the list is requested twice.
         server.failNextRequests(with: .reset(at: .requestStart))
         server.route("GET", "/posts") { _ in
             .json(
@@ -24,20 +26,41 @@ enum FlakyServer {
         server.route("GET", "/posts/*") { request in
             let id = id(request)
             guard id < titles.count else { return .json(["error": "this post is gone"], status: 404) }
-            var answer = MockResponse.json(["author": authors[id - 1], "likes": 10 * id])
-            answer.delay = 0.3
-            // The answer about the second post breaks off, once.
-            if id == 2, isFirst(request) { answer.fault = .truncate(after: 10) }
-            return answer
+            let likes = 10 * id + counts["likes of \(id)"]
+            var response = MockResponse.json(["author": authors[id - 1], "likes": likes])
+            response.delay = 0.3
+            if id == 2, fails(request) { response.fault = .truncate(after: 10) }
+            return response
         }
         server.route("GET", "/pictures/*") { request in
-            if id(request) == 3, isFirst(request) { return .status(503) }
+            if id(request) == 3, fails(request) { return .status(503) }
             return MockResponse(body: .data(Data((0..<200).map { UInt8($0 * id(request) % 8) })), bytesPerSecond: 400)
         }
         server.route("POST", "/likes/*") { request in
-            if id(request) == titles.count { return .json(["error": "this post is gone"], status: 410) }
-            return .status(isFirst(request) && id(request) == 1 ? 503 : 204)
+            let id = id(request)
+            if id == titles.count { return .json(["error": "this post is gone"], status: 410) }
+            if id == 1, fails(request) { return .status(503) }
+            counts.increment("likes of \(id)")
+            return .status(204)
         }
         return server
+    }
+}
+
+/// Counts by name. Routes use them on several threads.
+private final class Counts: @unchecked Sendable {
+    // Sendable because the lock guards `counts`.
+    private let lock = NSLock()
+    private var counts: [String: Int] = [:]
+
+    subscript(name: String) -> Int { lock.withLock { counts[name, default: 0] } }
+
+    /// Adds one and returns the new count.
+    @discardableResult
+    func increment(_ name: String) -> Int {
+        lock.withLock {
+            counts[name, default: 0] += 1
+            return counts[name, default: 0]
+        }
     }
 }

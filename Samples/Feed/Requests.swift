@@ -4,7 +4,7 @@ import Foundation
 struct Post: Decodable, Sendable {
     let id: Int
     let title: String
-    /// Below the address of the server.
+    /// A URL relative to the server's base URL.
     let picture: URL
 }
 
@@ -24,7 +24,7 @@ struct GetDetails: APIRequest {
     var api: String { "posts/\(post)" }
 }
 
-/// `Codable`, as it is kept on disk until the server has it.
+/// A like. It is `Codable` because the outbox stores it on disk until the server has accepted it.
 struct Like: APIRequest, Codable {
     typealias Item = Void
     let post: Int
