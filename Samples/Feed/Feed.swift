@@ -19,7 +19,7 @@ struct Feed {
             let feed = Task { try await show(likesIn: folder, isLive: isLive) }
             let interrupt = cancelOnInterrupt(feed)
             defer { interrupt.cancel() }
-            do { try await feed.value } catch where feed.isCancelled {}
+            do { try await feed.value } catch { guard feed.isCancelled else { throw error } }
             // On a terminal, the text replaces the ^C that the terminal has shown.
             if feed.isCancelled { print(isatty(STDOUT_FILENO) == 1 ? "\rStopped." : "Stopped.") }
         } catch {

@@ -3,10 +3,10 @@ import EasyNetwork
 import EasyNetworkDiagnostics
 import Foundation
 
-/// Fetches URLs as jobs, and prints status, bytes and time of each.
+/// Fetches URLs as jobs, and prints the status, size and duration of each.
 enum Fetch {
-    /// - Parameter timeline: records the jobs; may be nil.
-    /// - Returns: whether every URL answered with success.
+    /// - Parameter timeline: Records the jobs. `nil` records nothing.
+    /// - Returns: Whether every URL was fetched successfully.
     static func run(_ addresses: [String], _ timeline: Timeline?) async -> Bool {
         let queue = NetworkQueue(name: "Quickstart")
         timeline?.record(queue)
@@ -14,7 +14,7 @@ enum Fetch {
         defer { interrupt.cancel() }
         let operations = addresses.map { address in
             let operation = FetchOperation(GetAnswer(api: address))
-            // The closure is released after its call, and with it the operation.
+            // The operation releases this closure after calling it, so the reference cycle ends.
             operation.success = { response in
                 let line = "\(response.statusCode)  \(response.body.count) bytes  \(operation.milliseconds) ms"
                 print("\(line)  \(address)")
@@ -31,11 +31,11 @@ enum Fetch {
     }
 
     private static func cancelOnInterrupt(_ queue: NetworkQueue) -> any DispatchSourceSignal {
-        // By default the signal would end the process before the source handles it.
+        // By default, the signal would end the process before the source handles it.
         signal(SIGINT, SIG_IGN)
         let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
         source.setEventHandler {
-            print("interrupted: cancelling what runs and what waits")
+            print("interrupted: cancelling all jobs")
             queue.cancelAllOperations()
         }
         source.activate()
@@ -43,9 +43,9 @@ enum Fetch {
     }
 }
 
-/// A request that measures its time.
+/// A request that measures its duration.
 private nonisolated final class FetchOperation: RequestOperation<GetAnswer>, @unchecked Sendable {
-    // Sendable because `began` is written once, before its readers start.
+    // Sendable because `began` is written once, before it is read.
     private var began: TimeInterval = 0
     private let clock = SystemClock()
 

@@ -2,8 +2,8 @@ import EasyNetwork
 import EasyNetworkDiagnostics
 import Foundation
 
-/// `swift run Quickstart` shows the main features with a local server; `swift run Quickstart URL…` fetches URLs. With
-/// `--timeline FILE` first, it also writes a page that shows the jobs over time.
+/// `swift run Quickstart` shows the main features against a local server. `swift run Quickstart URL…` fetches URLs.
+/// `--timeline FILE` before the URLs also writes a page that shows the jobs over time.
 @main
 struct Quickstart {
     static func main() async {

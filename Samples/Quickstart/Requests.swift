@@ -1,7 +1,7 @@
 import EasyNetwork
 
-// Each request is a value with a typed answer; each answer becomes a struct.
-// `nonisolated` is for modules that are on the main actor by default: answers are read in the background.
+// Each request is a value, and `Item` is the type that its response is decoded into.
+// Responses are decoded in the background, so modules with default main-actor isolation need `nonisolated`.
 
 struct Session: ParsedItem {
     let token: String
@@ -25,7 +25,7 @@ nonisolated final class SessionMapper: ResponseMapper<Session>, ResponseMapperPr
     }
 }
 
-/// An item that is `Decodable` and needs no mapper.
+/// A `Decodable` item, which needs no mapper.
 nonisolated struct Profile: Decodable {
     let name: String
     let city: String

@@ -1,14 +1,14 @@
 import EasyNetwork
 import Foundation
 
-/// A sign-in in the older style: the operation makes the call, maps the answer and finishes itself.
+/// A sign-in in the older style: the operation sends the request, maps the response and finishes itself.
 ///
-/// `RequestOperation(SignIn(name:))` is the same job in the typed style.
+/// In the typed style, `RequestOperation(SignIn(name:))` does the same.
 nonisolated final class SignInOperation: ServiceOperation, @unchecked Sendable {
     // Sendable because the properties are set before the operation is added to a queue.
     private let request: SignIn
-    // `@Sendable` because they are called on another thread: a closure of a class on the main actor would else expect
-    // that.
+    // `@Sendable` because another thread calls these closures. Without it, a closure that is written in a main-actor class
+    // would expect the main actor.
     var success: (@Sendable (Session) -> Void)?
     var failure: (@Sendable (NSError) -> Void)?
 

@@ -2,7 +2,7 @@ import EasyNetwork
 import EasyNetworkTesting
 import Foundation
 
-/// Seven jobs against a real HTTP server on this machine.
+/// Seven jobs against a local HTTP server. Each line names a feature and what it did.
 enum Tour {
     /// - Returns: whether all jobs had the expected results.
     static func run() async -> Bool {
@@ -10,57 +10,68 @@ enum Tour {
             let server = try startServer()
             defer { server.stop() }
             try HostConfiguration.baseURL(server.baseURL.absoluteString)
-            print("A server is listening on \(server.baseURL.absoluteString).")
+            report("MockServer", "started on \(server.baseURL.absoluteString)")
             try await signInAndReadProfile()
             try await signInTheOlderWay()
             try await readList()
             let hasFailed = await fail()
             let wasCancelled = await cancel(server)
-            return hasFailed && wasCancelled
+            let isFine = hasFailed && wasCancelled
+            if isFine { print("\nAll seven jobs ended as expected. To see many jobs at once, run: swift run Feed") }
+            return isFine
         } catch {
             print("failed: \(error.localizedDescription)")
             return false
         }
     }
 
-    /// Chains a request to another one, whose result it needs.
+    /// Chains a profile request to a sign-in, because it needs the token.
     private static func signInAndReadProfile() async throws {
         let signIn = RequestOperation(SignIn(name: "ada"))
         let profile = signIn.then { session in GetProfile(token: session.token) }
-        signIn.success = { session in print("sign-in   token \(session.token)") }
+        signIn.success = { session in
+            report("RequestOperation", "signed in as ada and received the token \(session.token)")
+        }
         NetworkQueue.shared.addOperations([profile, signIn])
         let item = try await profile.value
-        print("profile   \(item.name) of \(item.city), read with that token")
+        report("then", "sent that token and loaded the profile of \(item.name) in \(item.city)")
     }
 
-    /// Signs in by an operation that wraps the service, and runs a typed job that depends on it.
+    /// Signs in with an operation in the older style, and runs a typed job that depends on it.
     private static func signInTheOlderWay() async throws {
         let signIn = SignInOperation(SignIn(name: "grace"))
-        signIn.success = { session in print("older way token \(session.token)") }
-        signIn.failure = { error in print("older way \(error.localizedDescription)") }
+        signIn.success = { session in
+            report(
+                "ServiceOperation",
+                "signed in as grace, in the older style, and received the token \(session.token)"
+            )
+        }
+        signIn.failure = { error in report("ServiceOperation", "failed: \(error.localizedDescription)") }
         let articles = RequestOperation(GetArticles(topic: "compilers"))
         articles.addDependency(signIn)
         NetworkQueue.shared.addOperations([articles, signIn])
-        print("after it  \(try await articles.value.count) articles")
+        let count = try await articles.value.count
+        report("addDependency", "waited for that sign-in, then loaded \(count) articles")
     }
 
+    /// Loads a list with a single call.
     private static func readList() async throws {
         let articles = try await NetworkQueue.shared.perform(GetArticles(topic: "R&D + life"))
-        print("list      \(articles.count) articles: \(articles.map(\.title).joined(separator: ", "))")
+        report("perform", "loaded \(articles.count) articles: \(articles.map(\.title).joined(separator: ", "))")
     }
 
-    /// Shows a failure with its status and the server's message.
+    /// Requests an article that doesn't exist. The error contains the status and the server's message.
     private static func fail() async -> Bool {
         do {
             _ = try await NetworkQueue.shared.perform(GetAnswer(api: "articles/99"))
             return false
         } catch {
-            print("failure   \(error.localizedDescription)")
+            report("NetworkError", "described a request that failed: \(error.localizedDescription)")
             return error.statusCode == 404
         }
     }
 
-    /// Cancels an operation in flight, which ends at once.
+    /// Cancels an operation in flight.
     private static func cancel(_ server: MockServer) async -> Bool {
         let operation = RequestOperation(GetAnswer(api: "slow"))
         NetworkQueue.shared.addOperation(operation)
@@ -70,9 +81,17 @@ enum Tour {
             _ = try await operation.value
             return false
         } catch {
-            print("cancelled \(error.localizedDescription)")
+            report(
+                "cancelAllOperations",
+                "stopped a request in flight, which failed with: \(error.localizedDescription)"
+            )
             return error.code == .cancelled
         }
+    }
+
+    /// Prints a feature and what it did. `nonisolated`, because the closures of jobs run in the background.
+    private nonisolated static func report(_ feature: String, _ event: String) {
+        print(feature.padding(toLength: 21, withPad: " ", startingAt: 0) + event)
     }
 
     private static func startServer() throws -> MockServer {
