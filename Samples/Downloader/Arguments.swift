@@ -10,19 +10,19 @@ struct Arguments: Equatable {
 
     /// Absolute http and https URLs, each once.
     var addresses: [String] = []
-    /// The number of jobs at once.
+    /// The number of files that are downloaded at the same time.
     var jobCount = 4
     var directory = "."
     /// The number of connections for each file.
     var segmentCount = 1
-    /// The bytes a second for all files together; nil for no limit.
+    /// The limit for all files together, in bytes per second. `nil` means no limit.
     var byteLimit: Int?
-    /// In lower case.
+    /// The digest in lower case.
     var sha256: String?
 
     /// - Parameters:
-    ///   - words: the arguments without the name of the program.
-    ///   - readList: returns the text of a list of URLs for the name of its file or `-`.
+    ///   - words: The arguments without the name of the program.
+    ///   - readList: Returns the contents of a list of URLs, for its file name or `-`.
     static func parse(
         _ words: [String],
         readList: (String) throws -> String
@@ -37,7 +37,7 @@ struct Arguments: Equatable {
             case .option("-o"): arguments.directory = try reader.value("a directory")
             case .option("--segments"): arguments.segmentCount = try reader.number(1...16)
             case .option("--limit"):
-                arguments.byteLimit = try reader.value("bytes a second, as 500K, 1.5M or 2G", ByteCount.parse)
+                arguments.byteLimit = try reader.value("bytes a second, such as 500K, 1.5M or 2G", ByteCount.parse)
             case .option("--sha256"): arguments.sha256 = try reader.value("64 hexadecimal digits", digest)
             case .option("-i"):
                 try arguments.addList(try reader.value("a file of URLs, or - for standard input"), readList)
@@ -71,7 +71,7 @@ struct Arguments: Equatable {
         }
     }
 
-    /// - Parameter place: the beginning of the message of a mistake.
+    /// - Parameter place: The beginning of the error message.
     private mutating func add(_ address: String, of place: String) throws(Misuse) {
         guard let url = URL(string: address), let scheme = url.scheme?.lowercased() else {
             throw Misuse("\(place): is not a URL")
@@ -80,13 +80,13 @@ struct Arguments: Equatable {
             throw Misuse("\(place): is neither an http nor an https URL")
         }
         guard let host = url.host(), !host.isEmpty else { throw Misuse("\(place): names no server") }
-        // The same URL twice would write to the same file.
+        // Downloading a URL twice would write to the same file.
         guard !addresses.contains(address) else { return }
-        // Without a query the last part of the URL names the file, as a rule.
+        // Without a query, the last part of the URL usually names the file.
         let name = Self.fileName(of: address)
         if let name, let other = addresses.first(where: { Self.fileName(of: $0) == name }) {
             throw Misuse(
-                "\(place): would be saved as \(name), as would \(other); load them one by one with -o"
+                "\(place): would be saved as \(name), as would \(other); download them one by one, each with its own -o"
             )
         }
         addresses.append(address)
@@ -97,15 +97,15 @@ extension Arguments {
     static let usage = """
         usage: Downloader [-j n] [-o dir] [--segments n] [--limit rate] [--sha256 hex] [-i file] URL…
 
-          -j n             how many files at once (default 4)
-          -o dir           where they go (default the working directory; made if it is missing)
-          --segments n     how many connections for each file (default 1)
-          --limit rate     bytes a second for all together: 500K, 1.5M, 2G (powers of 1,024)
-          --sha256 hex     what the file must be; for one URL
-          -i file          a list of URLs, one a line, with # before comments; - is standard input
-          --help           this
+          -j n             number of files at a time (default 4)
+          -o dir           directory for the files, created if missing (default: the working directory)
+          --segments n     number of connections for each file (default 1)
+          --limit rate     bytes a second for all files together: 500K, 1.5M, 2G (powers of 1,024)
+          --sha256 hex     expected digest of the file; only with one URL
+          -i file          list of URLs, one per line; # begins a comment line; - is standard input
+          --help           print this text
 
-        Ctrl-C keeps what has come; the same command goes on with it.
-        Exit status: 0 all are there, 1 some failed, 2 bad arguments, 130 interrupted.
+        Ctrl-C keeps the bytes received so far. Run the same command again to resume.
+        Exit status: 0 all files are complete, 1 some failed, 2 bad arguments, 130 interrupted.
         """
 }

@@ -20,7 +20,7 @@ struct Downloader {
         }
     }
 
-    /// - Returns: the exit status.
+    /// - Returns: The exit status.
     private static func download(_ arguments: Arguments) async -> Int32 {
         let clock = SystemClock()
         let began = clock.now
@@ -28,7 +28,7 @@ struct Downloader {
         let jobs = Jobs(arguments, screen: screen)
         let interrupt = Interrupt { jobs.cancel() }
         let ticking = Task {
-            // The bars are drawn ten times a second.
+            // Draw the bars ten times a second.
             while (try? await Task.sleep(for: .milliseconds(100))) != nil { await screen.draw(isForced: false) }
         }
         await jobs.run()
@@ -50,7 +50,7 @@ struct Downloader {
         return text
     }
 
-    /// The first file creates a missing directory.
+    /// Rejects a path that exists and is not a directory. `Jobs` creates a missing directory.
     private static func checkDirectory(_ path: String) throws(Misuse) {
         var isDirectory: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue {

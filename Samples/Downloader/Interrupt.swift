@@ -1,15 +1,15 @@
 import Dispatch
 import Foundation
 
-/// A handler of Ctrl-C. The second Ctrl-C ends the program at once.
+/// A handler for Ctrl-C. The second Ctrl-C ends the program at once.
 final class Interrupt {
     private let source: any DispatchSourceSignal
     private let flag: Flag
 
-    /// - Parameter action: called for the first signal on a background queue, because a signal handler could do almost
+    /// - Parameter action: Called on a background queue for the first signal. A signal handler itself could do almost
     ///   nothing.
     init(_ action: @escaping @Sendable () -> Void) {
-        // By default the signal would end the process before the source handles it.
+        // By default, the signal would end the process before the source handles it.
         signal(SIGINT, SIG_IGN)
         let queue = DispatchQueue(label: "Interrupt")
         let flag = Flag()
@@ -34,7 +34,7 @@ private final class Flag: @unchecked Sendable {
 
     var isRaised: Bool { lock.withLock { value } }
 
-    /// - Returns: whether the flag was set before.
+    /// - Returns: Whether the flag was already set.
     func raise() -> Bool {
         lock.withLock {
             defer { value = true }

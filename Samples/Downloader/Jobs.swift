@@ -6,13 +6,13 @@ struct FileRequest: BaseAPIRequest {
     let api: String
 }
 
-/// The downloads, one job for each file in one queue.
+/// The downloads: a queue with one job for each file.
 struct Jobs: Sendable {
     private let queue: NetworkQueue
     private let downloads: [DownloadOperation]
     private let screen: Screen
 
-    /// - Parameter idle: the longest silence of a server in seconds; nil for no limit.
+    /// - Parameter idle: The longest time without data from a server, in seconds. `nil` means no limit.
     init(_ arguments: Arguments, screen: Screen, idle: Double? = 60) {
         self.screen = screen
         queue = NetworkQueue(name: "Downloader", maxConcurrentOperationCount: arguments.jobCount)
@@ -21,28 +21,28 @@ struct Jobs: Sendable {
         let host = HostConfiguration(baseURL: nil) { host in
             host.deadlines.connect = 30
             host.deadlines.idle = idle
-            // Progress resets the count, which is separate for each file.
+            // Each file has its own retry count, and progress resets it.
             host.retry = RetryPolicy(maximumRetryCount: 8)
             host.retryBudget = .infinity
         }
         let service = EasyNetworkService(host)
         let directory = URL(fileURLWithPath: arguments.directory, isDirectory: true)
-        // If it cannot be created, each download says so.
+        // If the directory cannot be created, each download fails with an error that says so.
         try? FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         downloads = arguments.addresses.enumerated().map { index, address in
             let download = DownloadOperation(FileRequest(api: address), to: directory, service: service)
             download.segmentCount = arguments.segmentCount
             download.sha256 = arguments.sha256
-            // A second run keeps complete files. With a digest it replaces them, because their content may be wrong.
+            // A second run keeps complete files. With a digest, it replaces them, because their content can be wrong.
             download.replacesExistingFile = arguments.sha256 != nil
-            // The start may be long before the first bytes.
+            // The first bytes can arrive long after the start.
             download.addAccessory(willStart: { _ in Task { await screen.start(index) } })
             return download
         }
         takeTurns(arguments.addresses)
     }
 
-    /// Two jobs with one address would resume the same partial file, which only one of them can have.
+    /// Makes jobs with the same address run one after another, because only one job can resume a partial file.
     private func takeTurns(_ addresses: [String]) {
         var last: [Substring: DownloadOperation] = [:]
         for (address, download) in zip(addresses, downloads) {
@@ -57,7 +57,7 @@ struct Jobs: Sendable {
     func run() async {
         await withTaskGroup { group in
             for (index, download) in downloads.enumerated() {
-                // Subscribed before the start, so that no progress is lost.
+                // Subscribe before the jobs start, so that no progress is lost.
                 let updates = download.updates
                 group.addTask { await follow(download, updates, index) }
             }
@@ -65,7 +65,7 @@ struct Jobs: Sendable {
         }
     }
 
-    /// Cancels all jobs. Their partial files stay for a later run.
+    /// Cancels all jobs. Their partial files are kept for a later run.
     func cancel() {
         queue.cancelAllOperations()
     }
@@ -77,7 +77,7 @@ struct Jobs: Sendable {
     ) async {
         var earlier = Int64.max
         for await (completed, total) in updates {
-            // Bytes of an earlier run, unless the download begins again.
+            // The smallest count is the number of bytes from an earlier run; 0 if the download starts over.
             earlier = min(earlier, completed)
             let (earlierBytes, info) = (earlier, download.progress.userInfo)
             let bytesPerSecond = (info[.throughputKey] as? NSNumber)?.doubleValue ?? 0

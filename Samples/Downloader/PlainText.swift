@@ -1,6 +1,6 @@
-/// Text of servers without effects on a terminal.
+/// Text from servers, made harmless for a terminal.
 enum PlainText {
-    /// A line without control characters: with an escape a name could clear the screen.
+    /// The text as one line without control characters. With an escape sequence, a name could clear the screen.
     static func line(_ text: String) -> String {
         var line = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -13,13 +13,13 @@ enum PlainText {
         return String(line)
     }
 
-    /// The approximate number of columns of the text: East Asian characters and emoji take two.
+    /// The approximate number of columns of the text. East Asian characters and emoji take two.
     static func columns(_ text: String) -> Int {
         text.reduce(0) { $0 + columns($1) }
     }
 
-    /// The text in exactly `columns` columns, filled with blanks or cut in the middle, because its end distinguishes
-    /// files.
+    /// The text in exactly `columns` columns, padded with spaces or cut in the middle. The end stays, because it often
+    /// distinguishes files.
     static func fit(_ text: String, columns width: Int) -> String {
         let length = columns(text)
         guard length > width else { return text + String(repeating: " ", count: max(width - length, 0)) }

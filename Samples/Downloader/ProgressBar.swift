@@ -1,14 +1,14 @@
-/// A progress bar in a line of a terminal.
+/// A progress bar in one line of a terminal.
 struct ProgressBar: Equatable {
     var name: String
-    /// From 0 to 1; nil when it is not known.
+    /// From 0 to 1; `nil` if unknown.
     var fraction: Double?
     var completedBytes: Int64
     var totalBytes: Int64?
     var bytesPerSecond: Double
     var secondsLeft: Double?
 
-    /// The bar in exactly `columns` columns. Without room the least important details are left out first.
+    /// The bar in exactly `columns` columns. Without enough room, the least important details are left out first.
     func line(columns: Int) -> String {
         let percent = fraction.map { "\(Amounts.percent($0))%" } ?? "?"
         let total = totalBytes.map { " of " + Amounts.bytes($0) } ?? ""
@@ -21,7 +21,7 @@ struct ProgressBar: Equatable {
         while count > 0, nameColumns + details.prefix(count).reduce(0, { $0 + $1.count + 1 }) > columns { count -= 1 }
         let end = details.prefix(count).map { " " + $0 }.joined()
         let room = columns - nameColumns - end.count
-        // A shorter bar shows nothing.
+        // A shorter bar would be useless.
         let bar = count == details.count && room >= 8 ? " " + bar(columns: room - 1) : ""
         return PlainText.fit(name, columns: columns - bar.count - end.count) + bar + end
     }
@@ -51,7 +51,8 @@ extension ProgressBar {
 
     init(_ board: Board) {
         self.init(
-            name: "\(board.doneCount) of \(board.transfers.count) files",
+            name: "\(board.doneCount) of \(board.transfers.count)"
+                + (board.failedCount == 0 ? " files" : ", \(board.failedCount) failed"),
             fraction: board.fraction,
             completedBytes: board.completedBytes,
             totalBytes: board.totalBytes,
@@ -61,8 +62,8 @@ extension ProgressBar {
     }
 }
 
-/// The bars at the lower end of a terminal: one for each running file and one for all. Lines of finished files scroll
-/// away.
+/// The bars at the bottom of a terminal: one for each running file and one for the total. Lines of finished files scroll
+/// up.
 struct TerminalBars {
     private static let interval = 0.1
 
@@ -70,18 +71,18 @@ struct TerminalBars {
     private var lastTime: Double?
 
     /// - Parameters:
-    ///   - news: lines that stay.
-    ///   - isForced: whether to draw within a tenth of a second after the last drawing.
-    ///   - now: the seconds of a monotonic clock.
-    /// - Returns: the text to write; nil when it is too early.
+    ///   - news: Lines that stay above the bars.
+    ///   - isForced: Whether to draw even if less than a tenth of a second has passed since the last drawing.
+    ///   - now: The seconds of a monotonic clock.
+    /// - Returns: The text to write; `nil` if it is too early.
     mutating func frame(_ board: Board, news: [String], size: Terminal.Size, now: Double, isForced: Bool) -> String? {
         if let lastTime, now < lastTime + Self.interval, !isForced { return nil }
         lastTime = now
-        // A full last column would wrap, and the cursor takes the lowest row.
+        // Text in the last column would wrap. The last row is for the cursor.
         let columns = max(size.columns - 1, 1)
         let running = board.running
         let shown = running.prefix(max(size.rows - 3, 1)).map { ProgressBar($0).line(columns: columns) }
-        let bars = running.isEmpty ? [] : shown + [ProgressBar(board).line(columns: columns)]
+        let bars = board.hasEnded ? [] : shown + [ProgressBar(board).line(columns: columns)]
         // Move up to the first bar and clear everything below.
         let clearing = lineCount > 0 ? "\r\u{1B}[\(lineCount)A\u{1B}[J" : ""
         lineCount = bars.count
@@ -89,12 +90,12 @@ struct TerminalBars {
     }
 }
 
-/// Progress as lines for a file or a pipe: one when a file begins, and one for each tenth of it.
+/// Progress as lines for a file or a pipe: one when a download starts, and one for each tenth of it.
 struct ProgressLines {
-    /// The number of tenths with a line, by the index of the file.
+    /// The number of tenths that have a line, by the index of the file.
     private var tenths: [Int: Int] = [:]
 
-    /// - Returns: nil when there is no news.
+    /// - Returns: The line; `nil` if there is nothing new.
     mutating func line(_ transfer: Transfer, index: Int) -> String? {
         guard transfer.phase == .running else { return nil }
         guard let before = tenths[index] else {
@@ -104,7 +105,7 @@ struct ProgressLines {
         guard let fraction = transfer.fraction, let total = transfer.totalBytes else { return nil }
         let percent = Amounts.percent(fraction)
         let tenth = percent / 10
-        // The number may decrease, because a file that has changed on the server starts over.
+        // The number can decrease, because a file that has changed on the server starts over.
         tenths[index] = tenth
         guard tenth > before, tenth < 10 else { return nil }
         let bytes = "\(Amounts.bytes(transfer.completedBytes)) of \(Amounts.bytes(total))"

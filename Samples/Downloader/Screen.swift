@@ -56,7 +56,7 @@ actor Screen {
         }
     }
 
-    /// Draws the changes since the last drawing. Called at regular intervals.
+    /// Draws the changes since the last drawing. The program calls this method at regular intervals.
     func draw(isForced: Bool) {
         guard isChanged || isForced else { return }
         if let size = size() {
@@ -78,7 +78,7 @@ enum Terminal {
         var rows: Int
     }
 
-    /// The size of the terminal; nil for a file or a pipe.
+    /// The size of the terminal; `nil` for a file or a pipe.
     static var size: Size? {
         guard isatty(STDOUT_FILENO) == 1 else { return nil }
         var window = winsize()
@@ -88,9 +88,9 @@ enum Terminal {
         return Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
     }
 
-    /// Writes at once, while `print` buffers text for a pipe.
+    /// Writes without delay. `print` would buffer the text for a pipe.
     static func write(_ text: String) {
-        // An error means that the reader has gone.
+        // An error means that the reader has closed the pipe.
         try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
     }
 

@@ -13,7 +13,7 @@ struct Summary {
 
     var lines: [String] {
         let files = "\(board.doneCount) of \(board.transfers.count) files"
-        // Bytes from an earlier run took no time.
+        // The rate counts only the bytes that this run has loaded.
         let rate = seconds > 0 ? ", \(Amounts.rate(Double(board.loadedBytes) / seconds))" : ""
         var lines = ["\(files), \(Amounts.bytes(board.completedBytes)) in \(Amounts.duration(seconds))\(rate)"]
         for transfer in board.transfers {
@@ -22,12 +22,12 @@ struct Summary {
             }
         }
         if isInterrupted && !isComplete {
-            lines.append("Interrupted. The same command goes on where this one stopped.")
+            lines.append("Interrupted. Run the same command again to resume.")
         }
         return lines
     }
 
-    /// The last line of a file; nil while it is waiting or running.
+    /// The last line about a file; `nil` while it is waiting or running.
     static func line(_ transfer: Transfer) -> String? {
         switch transfer.phase {
         case .waiting, .running: nil

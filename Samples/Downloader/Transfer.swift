@@ -1,11 +1,11 @@
 import Foundation
 
-/// The transfer of a file.
+/// The download of one file.
 struct Transfer: Equatable, Sendable {
     enum Phase: Equatable, Sendable {
         case waiting
         case running
-        /// The file is complete, under this name.
+        /// The file is complete and has this name.
         case done(String)
         case failed(String)
         case interrupted
@@ -14,9 +14,9 @@ struct Transfer: Equatable, Sendable {
     let address: String
     var phase = Phase.waiting
     var completedBytes: Int64 = 0
-    /// The bytes from an earlier run; nil before the first progress.
+    /// The number of bytes from an earlier run. `nil` before the first progress.
     private(set) var earlierBytes: Int64?
-    /// Nil when the size is not known.
+    /// `nil` while the size is unknown.
     var totalBytes: Int64?
     var bytesPerSecond = 0.0
     var secondsLeft: Double?
@@ -41,10 +41,10 @@ struct Transfer: Equatable, Sendable {
         self.secondsLeft = secondsLeft
     }
 
-    /// - Parameter size: the size of the file; nil when it cannot be read.
+    /// - Parameter size: The size of the file. `nil` if it cannot be read.
     mutating func finish(_ name: String, size: Int64?) {
         if let size {
-            // Bytes without progress come from an earlier run.
+            // Bytes that no progress reported come from an earlier run.
             earlierBytes = (earlierBytes ?? 0) + max(size - completedBytes, 0)
             completedBytes = size
         }
@@ -52,17 +52,17 @@ struct Transfer: Equatable, Sendable {
         phase = .done(name)
     }
 
-    /// The bytes since the start.
+    /// The number of bytes loaded by this run.
     var loadedBytes: Int64 { earlierBytes.map { max(completedBytes - $0, 0) } ?? 0 }
 
-    /// The name of the file, or the last part of the URL as long as there is no file.
+    /// The name of the file. Until the file is complete, the last part of the URL.
     var name: String {
         if case .done(let name) = phase { return PlainText.line(name) }
         let part = URL(string: address)?.path(percentEncoded: true).split(separator: "/").last
         return PlainText.line(part.map(String.init) ?? address)
     }
 
-    /// From 0 to 1; nil when it is not known.
+    /// From 0 to 1; `nil` if the size is unknown.
     var fraction: Double? {
         if case .done = phase { return 1 }
         guard let totalBytes, totalBytes > 0 else { return nil }
@@ -70,7 +70,8 @@ struct Transfer: Equatable, Sendable {
     }
 }
 
-/// The state of all files.
+/// The state of all files. The totals leave out failed files, because their bytes and lengths would keep the rest from
+/// reaching 100%.
 struct Board: Equatable, Sendable {
     var transfers: [Transfer]
 
@@ -84,18 +85,23 @@ struct Board: Equatable, Sendable {
         transfers.count { if case .done = $0.phase { true } else { false } }
     }
 
+    var failedCount: Int { transfers.count - counted.count }
+
+    /// Whether no file is waiting or running.
+    var hasEnded: Bool { !transfers.contains { $0.phase == .waiting || $0.phase == .running } }
+
     var completedBytes: Int64 {
-        Self.sum(transfers.map(\.completedBytes))
+        Self.sum(counted.map(\.completedBytes))
     }
 
     var loadedBytes: Int64 {
-        Self.sum(transfers.map(\.loadedBytes))
+        Self.sum(counted.map(\.loadedBytes))
     }
 
-    /// Nil until the length of each file is known.
+    /// `nil` until the length of each counted file is known.
     var totalBytes: Int64? {
-        let totals = transfers.compactMap(\.totalBytes)
-        return totals.count == transfers.count ? Self.sum(totals) : nil
+        let totals = counted.compactMap(\.totalBytes)
+        return totals.count == counted.count ? Self.sum(totals) : nil
     }
 
     var bytesPerSecond: Double {
@@ -109,12 +115,18 @@ struct Board: Equatable, Sendable {
 
     /// The fraction of the bytes if all lengths are known, otherwise of the files.
     var fraction: Double? {
-        guard !transfers.isEmpty else { return nil }
+        let counted = counted
+        guard !counted.isEmpty else { return nil }
         if let totalBytes, totalBytes > 0 { return min(Double(completedBytes) / Double(totalBytes), 1) }
-        return transfers.reduce(0) { $0 + ($1.fraction ?? 0) } / Double(transfers.count)
+        return counted.reduce(0) { $0 + ($1.fraction ?? 0) } / Double(counted.count)
     }
 
-    /// The sum, or the largest number if servers claim too large lengths.
+    /// The files that have not failed.
+    private var counted: [Transfer] {
+        transfers.filter { if case .failed = $0.phase { false } else { true } }
+    }
+
+    /// The sum, or the largest number if it overflows because of the lengths that servers claim.
     private static func sum(_ counts: [Int64]) -> Int64 {
         counts.reduce(0) { sum, count in
             let (result, isTooMuch) = sum.addingReportingOverflow(count)

@@ -1,4 +1,4 @@
-/// A mistake in the arguments, as one line that names the place.
+/// An error in the arguments. Its message is one line that names the argument.
 package struct Misuse: Error, Equatable {
     package let message: String
 
@@ -7,7 +7,7 @@ package struct Misuse: Error, Equatable {
     }
 }
 
-/// Reads the words of a command line, in which options stand anywhere.
+/// Reads the words of a command line. Options can be anywhere.
 ///
 /// ```swift
 /// var reader = ArgumentReader(words)
@@ -20,7 +20,7 @@ package struct Misuse: Error, Equatable {
 /// }
 /// ```
 ///
-/// A value stands behind its option or is attached: `-j 4`, `-j4`, `--limit 1M`, `--limit=1M`. Behind `--` there are no
+/// A value follows its option or is attached to it: `-j 4`, `-j4`, `--limit 1M`, `--limit=1M`. Words after `--` are never
 /// options.
 package struct ArgumentReader {
     package enum Word {
@@ -34,12 +34,12 @@ package struct ArgumentReader {
     private var option = ""
     private var attached: String?
 
-    /// - Parameter words: the arguments without the name of the program.
+    /// - Parameter words: The arguments without the name of the program.
     package init(_ words: [String]) {
         rest = words[...]
     }
 
-    /// Whether `--help` or `-h` is among the words that are left.
+    /// Whether `--help` or `-h` is among the remaining words.
     package var asksForHelp: Bool { rest.prefix { $0 != "--" }.contains { ["--help", "-h"].contains($0) } }
 
     package mutating func next() -> Word? {
@@ -57,20 +57,20 @@ package struct ArgumentReader {
         return .option(option)
     }
 
-    /// The error of the last option when the program has none of that name.
+    /// The error for the last option if the program does not know it.
     package var unknownOption: Misuse { Misuse("\(word): is not an option") }
 
-    /// Checks that the last option has no value attached.
+    /// Returns true, or throws if a value is attached to the last option.
     package func flag() throws(Misuse) -> Bool {
         guard attached == nil else { throw unknownOption }
         return true
     }
 
-    /// The value of the last option.
+    /// Returns the value of the last option.
     ///
     /// - Parameters:
-    ///   - need: what it has to be, for the error.
-    ///   - convert: returns nil when it is not that.
+    ///   - need: What the value must be, for the error.
+    ///   - convert: Returns `nil` for an invalid value.
     package mutating func value<Value>(
         _ need: String,
         _ convert: (String) -> Value? = { $0 }
@@ -80,7 +80,7 @@ package struct ArgumentReader {
         return value
     }
 
-    /// The value of the last option, an integer.
+    /// Returns the value of the last option, which must be an integer in the range.
     package mutating func number(_ range: ClosedRange<Int>) throws(Misuse) -> Int {
         let need = "a number from \(range.lowerBound)" + (range.upperBound == .max ? "" : " to \(range.upperBound)")
         return try value(need) { Int($0).flatMap { range.contains($0) ? $0 : nil } }

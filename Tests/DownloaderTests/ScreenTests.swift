@@ -124,6 +124,34 @@ struct ScreenTests {
         #expect(board.totalBytes == .max, "lengths that servers claim")
     }
 
+    @Test("TRF-1: the total line leaves out failed files, whether or not their lengths are known")
+    func totalAfterFailures() {
+        var board = Board(["http://h/a", "http://h/b", "http://h/c"])
+        board.transfers[0].phase = .running
+        board.transfers[0].completedBytes = 25
+        board.transfers[0].totalBytes = 100
+        board.transfers[0].bytesPerSecond = 25
+        board.transfers[1].phase = .failed("404 Not Found")
+        board.transfers[2].completedBytes = 500
+        board.transfers[2].totalBytes = 1_000
+        board.transfers[2].phase = .failed("SHA-256")
+        #expect(board.totalBytes == 100 && board.completedBytes == 25 && board.fraction == 0.25)
+        #expect(board.secondsLeft == 3 && board.failedCount == 2 && !board.hasEnded)
+        #expect(ProgressBar(board).name == "0 of 3, 2 failed")
+        board.transfers[0].phase = .failed("404 Not Found")
+        #expect(board.hasEnded && board.fraction == nil && board.totalBytes == 0)
+    }
+
+    @Test("TRF-1: the total line stays while the next file waits for a failed one")
+    func totalBetweenFiles() async {
+        let screen = screen(["http://h/a", "http://h/b"], Terminal.Size(columns: 100, rows: 24))
+        await screen.update(0) { $0.phase = .running }
+        _ = paper.take()
+        clock.advance(by: 0.1)
+        await screen.update(0) { $0.phase = .failed("404 Not Found") }
+        #expect(paper.take().hasPrefix("\r\u{1B}[2A\u{1B}[Jfailed  a  404 Not Found\n0 of 2, 1 failed"))
+    }
+
     @Test("TRF-1: the summary has files, bytes, seconds, rate and what failed; the exit status tells of it")
     func summary() {
         var board = Board(["http://h/a", "http://h/b"])
@@ -146,7 +174,7 @@ struct ScreenTests {
         #expect(interrupted.exitStatus == 130)
         #expect(
             interrupted.lines
-                == ["1 of 2 files, 2.0 KiB in 0.0 s", "Interrupted. The same command goes on where this one stopped."]
+                == ["1 of 2 files, 2.0 KiB in 0.0 s", "Interrupted. Run the same command again to resume."]
         )
         board.transfers[1].phase = .done("b")
         #expect(Summary(board: board, seconds: 1, isInterrupted: true).exitStatus == 0)
