@@ -1,32 +1,33 @@
 import EasyNetwork
 import Foundation
 
-// The APIs of this bench, and the settings of their host. Replace them by those of your team; the rest stays as it is.
+// The APIs of this bench, and the settings of their host. Replace them with your team's own; the other files need no
+// changes.
 
 extension Registry {
     static let bench = Registry(
         apis: [
             api("user", "one user by id") { GetUser(id: try $0.int("id")) },
-            api("sign-in", "signs a user in, by a cookie") { SignIn(name: try $0.string("name")) },
+            api("sign-in", "signs a user in with a cookie") { SignIn(name: try $0.string("name")) },
             api("me", "the user who is signed in") { _ in GetProfile() },
             api("articles", "one page of a list") { GetArticles(page: try $0.int("page", default: 1)) },
-            api("slow", "an answer that takes its time") { Wait(seconds: try $0.double("seconds", default: 2)) },
+            api("slow", "a slow response") { Wait(seconds: try $0.double("seconds", default: 2)) },
             api("flaky", "503 the first time, then 200") { _ in GetFlaky() },
-            api("down", "503 so many times, then 200; the calls wait for the circuit") {
+            api("down", "503 several times, then 200; the calls wait for the circuit") {
                 GetDown(count: try $0.int("count", default: 4), waits: try $0.bool("waits", default: true))
             },
             api("contact", "posts a form") {
                 PostForm(name: try $0.string("name"), isUrgent: try $0.bool("urgent", default: false))
             },
             download("report", "downloads a file") { GetReport(size: try $0.int("size", default: 262_144)) },
-            job("resources", "pictures, each for many at once") { values, service in
+            job("resources", "pictures, each requested by several callers at once") { values, service in
                 let (count, askers) = (try values.int("count", default: 5), try values.int("askers", default: 3))
                 return LoadPictures(count: max(0, count), askerCount: max(0, askers), service: service)
             },
         ],
         configure: { host in
             host.cookies = CookieJar()
-            // `slow` may take longer than the default of a minute.
+            // `slow` can take longer than the default of one minute.
             host.deadlines.idle = nil
         }
     )
@@ -59,7 +60,7 @@ struct GetProfile: APIRequest {
 
 struct Page: Decodable {
     let titles: [String]
-    /// Nil for the last page.
+    /// `nil` on the last page.
     let next: Int?
 }
 
@@ -79,7 +80,8 @@ struct Wait: APIRequest {
 
 struct GetFlaky: APIRequest {
     typealias Item = Void
-    /// The same for each attempt: the server knows by it that it has refused this request before.
+    /// The path. The idempotency key below is the same for each attempt, so the server recognizes a request that it has
+    /// refused before.
     var api: String { "flaky" }
     let options = RequestOptions(retry: RetryPolicy(baseDelay: 0.1), idempotencyKey: UUID().uuidString)
 }

@@ -12,19 +12,19 @@ struct Arguments: Equatable {
     }
 
     var command = Command.help
-    /// The address of the APIs; nil for the demo server.
+    /// The base URL of the APIs. `nil` means the demo server.
     var base: URL?
     var harFile: String?
     var timelineFile: String?
     var traceFile: String?
     var isLogged = false
     var isJSON = false
-    /// How often the job or the plan runs, all at once.
+    /// How many copies of the job or the plan run, all at once.
     var repeatCount = 1
-    /// The number of jobs at once; nil for the plan's.
+    /// The number of jobs at a time. `nil` means the plan's limit.
     var jobCount: Int?
 
-    /// - Parameter words: the arguments without the name of the program.
+    /// - Parameter words: The arguments without the name of the program.
     static func parse(_ words: [String]) throws(Misuse) -> Arguments {
         var reader = ArgumentReader(words)
         var arguments = Arguments()
@@ -71,7 +71,7 @@ struct Arguments: Equatable {
         case ("run", _): throw Misuse("run needs the name of an API")
         case ("outbox", _): throw Misuse("outbox needs an action and a directory; the actions are \(actions)")
         case (let word?, _): throw Misuse("\(word): is not a command; the commands are list, run, plan and outbox")
-        case (nil, _): throw Misuse("no command is given: list, run, plan or outbox; --help tells more")
+        case (nil, _): throw Misuse("no command is given: list, run, plan or outbox; see --help")
         }
     }
 
@@ -81,7 +81,7 @@ struct Arguments: Equatable {
         var values: [String: String] = [:]
         for word in words {
             let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            guard parts.count == 2, !parts[0].isEmpty else { throw Misuse("\(word): is not of the form key=value") }
+            guard parts.count == 2, !parts[0].isEmpty else { throw Misuse("\(word): must have the form key=value") }
             guard values.updateValue(parts[1], forKey: parts[0]) == nil else {
                 throw Misuse("\(word): \(parts[0]) is given twice")
             }
@@ -99,25 +99,25 @@ struct Arguments: Equatable {
                Harness outbox retry|remove DIRECTORY id=ID
                Harness outbox drain DIRECTORY [seconds=n]
 
-          list             the APIs and their arguments
-          run              one API as a job
-          plan             jobs with dependencies, batches and limits, as the README describes
-          outbox           requests on disk: adds, lists, delivers them, each in another process
+          list             lists the APIs and their arguments
+          run              runs one API as a job
+          plan             runs jobs with dependencies, batches and limits; see the README
+          outbox           adds, lists or delivers requests on disk, each command in its own process
 
-          --base URL       the address of the APIs (default a demo server on this machine)
+          --base URL       base URL of the APIs (default: a local demo server)
           --har FILE       records the traffic as HAR 1.2, without secrets
-          --timeline FILE  draws the jobs over time as a page of HTML
+          --timeline FILE  draws the jobs over time as an HTML page
           --trace FILE     writes the spans of jobs and messages for Perfetto, or, if its name ends in .jsonl, as
                            lines of OTLP/JSON, which Jaeger reads
           --log            logs the events on standard error
-          --json           the results as JSON on standard output, all else on standard error
-          --repeat n       n times at once
-          -j n             the number of jobs at once (default the plan's, or 6)
-          --help           this
+          --json           writes the results as JSON to standard output, and everything else to standard error
+          --repeat n       runs the job or the plan n times at once
+          -j n             number of jobs at a time (default: the plan's limit, or 6)
+          --help           prints this text
 
-        Ctrl-C cancels all jobs; what was recorded until then is written.
-        Exit status: 0 all jobs succeeded; 1 some did not, or entries or dead letters are left; 2 bad arguments, a bad plan, or a file that cannot be
-        written. Of a bad plan nothing runs.
+        Ctrl-C cancels all jobs. The recordings up to then are written.
+        Exit status: 0 all jobs succeeded; 1 some did not, or entries or dead letters are left; 2 bad arguments, a bad
+        plan, or a file that cannot be written. If the plan is bad, no job runs.
 
         """
 }

@@ -2,7 +2,7 @@ import EasyNetwork
 import EasyNetworkTesting
 import Foundation
 
-/// The server of a bench without `--base`. It has a route for each API of `APIs.swift`.
+/// The server that is used without `--base`. It has a route for each API in `APIs.swift`.
 enum DemoServer {
     private static let users = ["ada", "grace", "edsger"]
 
@@ -47,7 +47,7 @@ enum DemoServer {
         server.route("POST", "/messages") { request in
             let message = request.json() as? [String: Any]
             guard let number = message?["number"] as? Int, let text = message?["text"] as? String, !text.isEmpty else {
-                return .json(["error": "a message needs a text"], status: 422)
+                return .json(["error": "a message needs a non-empty text"], status: 422)
             }
             if number % 4 == 0, isFirst(request, of: server) { return .status(503, headers: ["Retry-After": "0"]) }
             return .status(201)
@@ -60,13 +60,14 @@ enum DemoServer {
         return server
     }
 
-    /// The key is the same for each attempt of a request.
+    /// Returns whether this is the first attempt of a request. All attempts have the same idempotency key.
     private static func isFirst(_ request: MockRequest, of server: MockServer) -> Bool {
         let key = request.headers["Idempotency-Key"]
         return server.requests(to: request.path).count { $0.headers["Idempotency-Key"] == key } <= 1
     }
 
-    /// The report, or its rest: a download gives its slot to urgent jobs only if it can be resumed.
+    /// The report, or the rest of it for a range request. A download gives its slot to urgent jobs only if it can be
+    /// resumed.
     private static func report(of size: Int, for range: String?) -> MockResponse {
         var headers: HTTPHeaders = ["ETag": "\"\(size)\"", "Accept-Ranges": "bytes"]
         let first = range.flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } ?? 0

@@ -3,7 +3,7 @@ import EasyNetworkTesting
 import Foundation
 import SampleSupport
 
-/// Runs the APIs of a team by name, alone, by a plan, or from an outbox.
+/// Runs a team's APIs by name: one, several in a plan, or messages from an outbox.
 @main
 enum Harness {
     static func main() async {
@@ -11,8 +11,8 @@ enum Harness {
         exit(await run(words, output: console(STDOUT_FILENO), errors: console(STDERR_FILENO), onStart: onInterrupt))
     }
 
-    /// - Parameter onStart: gets the closure that cancels all jobs; its result is kept as long as they run.
-    /// - Returns: the exit status.
+    /// - Parameter onStart: Receives the closure that cancels all jobs. Its result is kept while they run.
+    /// - Returns: The exit status.
     static func run(
         _ words: [String],
         registry: Registry = .bench,
@@ -31,7 +31,7 @@ enum Harness {
                 output.write(registry.list)
                 return 0
             case .run(let api, let values):
-                // A mistake is told here without a place in a plan.
+                // Report an error in the arguments here, without a position in a plan.
                 _ = try registry.named(api).operation(values, EasyNetworkService(HostConfiguration(baseURL: nil)))
                 plan = Plan(api: api, values: values)
             case .plan(let file):
@@ -66,7 +66,7 @@ enum Harness {
         defer { interrupt?.cancel() }
 
         var console = arguments.isJSON ? errors : output
-        // Lines of a log would tear a line that is redrawn.
+        // Log lines would break a line that is being redrawn.
         if arguments.isLogged { console.isTerminal = false }
         let report = await runner.run(console)
         if arguments.isJSON { output.write(try report.json()) }
@@ -74,10 +74,10 @@ enum Harness {
         return report.exitStatus
     }
 
-    /// A handler of Ctrl-C. The second Ctrl-C ends the program at once.
+    /// Handles Ctrl-C. The second Ctrl-C ends the program at once.
     @Sendable
     private static func onInterrupt(_ action: @escaping @Sendable () -> Void) -> (any DispatchSourceSignal)? {
-        // By default the signal would end the process before the source handles it.
+        // By default, the signal would end the process before the source handles it.
         signal(SIGINT, SIG_IGN)
         let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
         source.setEventHandler {
@@ -91,7 +91,7 @@ enum Harness {
     private static func console(_ descriptor: Int32) -> Console {
         let file = FileHandle(fileDescriptor: descriptor)
         return Console(isTerminal: isatty(descriptor) == 1) { text in
-            // An error means that the reader has gone.
+            // An error means that the reader has closed the pipe.
             try? file.write(contentsOf: Data(text.utf8))
         }
     }

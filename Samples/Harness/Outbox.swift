@@ -13,11 +13,11 @@ struct SendMessage: APIRequest, Codable {
     var method: NetworkService.Method { .post }
     var query: NetworkService.QueryType { .json }
     var params: [String: Any]? { ["number": number, "text": text] }
-    /// The outbox tries again.
+    /// The outbox retries, so the request itself doesn't.
     var options: RequestOptions { RequestOptions(retry: .never) }
 }
 
-/// A command on the directory of an `Outbox`. Each runs in another process, as the launches of an app do.
+/// A command for the directory of an `Outbox`. Each command runs in its own process, like the launches of an app.
 struct OutboxCommand: Equatable {
     enum Action: String, CaseIterable {
         case add, entries, dead, retry, remove, drain
@@ -27,7 +27,7 @@ struct OutboxCommand: Equatable {
     let directory: String
     let values: [String: String]
 
-    /// - Returns: the exit status.
+    /// - Returns: The exit status.
     func run(
         _ arguments: Arguments,
         _ registry: Registry,
@@ -39,7 +39,7 @@ struct OutboxCommand: Equatable {
             throw Misuse("outbox has neither --json nor --repeat")
         }
         guard action == .add || FileManager.default.fileExists(atPath: directory) else {
-            throw Misuse("\(directory): is not there; outbox add makes it")
+            throw Misuse("\(directory): does not exist; outbox add creates it")
         }
         let given = Values(values)
         switch action {
@@ -51,7 +51,7 @@ struct OutboxCommand: Equatable {
             let outbox = try open()
             for number in 1...max(1, count) {
                 let message = SendMessage(number: number, text: number > count - refusedCount ? "" : "Hello")
-                // What has a period has no order.
+                // An entry with a period cannot have a lane.
                 let lane = options.period == nil ? "lane \((number - 1) % laneCount + 1)" : nil
                 let id = try outbox.add(message, lane: lane, options: options)
                 output.write("added  \(id)\n")
@@ -76,7 +76,8 @@ struct OutboxCommand: Equatable {
         return 0
     }
 
-    /// `only=NAME` is for one at a time, which `as` says: keep, replace or append.
+    /// Reads the options of an entry. `only=NAME` allows one entry with that name at a time; `as` says whether to keep,
+    /// replace or append.
     private func options(_ given: Values) throws -> OutboxOptions {
         let (only, rule) = (try given.string("only", default: ""), try given.string("as", default: "keep"))
         let (delay, period) = (try given.double("delay", default: 0), try given.double("every", default: 0))
@@ -84,7 +85,7 @@ struct OutboxCommand: Equatable {
         let rules: [String: OutboxOptions.Unique] = [
             "keep": .keep(only), "replace": .replace(only), "append": .append(only),
         ]
-        guard let unique = rules[rule] else { throw Misuse("as=\(rule): is keep, replace or append") }
+        guard let unique = rules[rule] else { throw Misuse("as=\(rule): must be keep, replace or append") }
         return OutboxOptions(
             unique: only.isEmpty ? nil : unique,
             notBefore: delay > 0 ? Date() + delay : nil,
@@ -106,7 +107,7 @@ struct OutboxCommand: Equatable {
         return outbox
     }
 
-    /// Delivers what is there, by the events of the outbox.
+    /// Delivers the entries, and prints the events of the outbox.
     private func drain(
         _ deadline: TimeInterval,
         _ arguments: Arguments,
@@ -134,7 +135,7 @@ struct OutboxCommand: Equatable {
         let interrupt = onStart { drain.cancel() }
         defer { interrupt?.cancel() }
         let (printing, left, dead) = try await drain.value
-        // The events end with the outbox.
+        // The events end when the outbox is released.
         await printing.value
         output.write(left.joined() + dead.joined() + "\(left.count) entries are left, \(dead.count) dead letters\n")
         await queue.shutDown(deadline: .infinity)
@@ -148,7 +149,7 @@ struct OutboxCommand: Equatable {
         case .sending(let id): "sending  \(id)\n"
         case .delivered(let id): "delivered  \(id)\n"
         case .failed(let id, let error, let retryDelay):
-            "failed  \(id)  \(error.localizedDescription)" + String(format: "  again in %.1f s\n", retryDelay)
+            "failed  \(id)  \(error.localizedDescription)" + String(format: "  retry in %.1f s\n", retryDelay)
         case .died(let id, let error): "died  \(id)  \(error.localizedDescription)\n"
         case .removed(let id): "removed  \(id)\n"
         case .retried(let id): "retried  \(id)\n"

@@ -14,18 +14,18 @@ struct Plan: Decodable {
         let id: String
         let api: String
         var with: [String: Scalar]?
-        /// The ids of jobs and batches that must have succeeded before.
+        /// The ids of the jobs and batches that must succeed first.
         var after: [String]?
         var priority: String?
         var tags: Set<String>?
-        /// Seconds from the start of the plan, all waits included.
+        /// The deadline in seconds from the start of the plan, including all waits.
         var deadline: Double?
     }
 
     struct Batch: Decodable {
         let id: String
         let jobs: [String]
-        /// The number of its jobs at once.
+        /// The number of the batch's jobs at a time.
         var limit: Int?
         var policy: Policy?
     }
@@ -38,7 +38,7 @@ struct Plan: Decodable {
         "veryLow": .veryLow, "low": .low, "normal": .normal, "high": .high, "veryHigh": .veryHigh,
     ]
 
-    /// A text, a number or a truth value of JSON, as it would stand on the command line.
+    /// A string, a number or a Boolean of JSON, in the form that it has on the command line.
     struct Scalar: Decodable {
         let text: String
 
@@ -57,29 +57,29 @@ struct Plan: Decodable {
             } else if let double = try? value.decode(Double.self) {
                 text = "\(double)"
             } else {
-                throw DecodingError.dataCorruptedError(in: value, debugDescription: "needs a text, a number or a Bool")
+                throw DecodingError.dataCorruptedError(in: value, debugDescription: "must be a string, a number or a Boolean")
             }
         }
     }
 
     var jobs: [Job]
     var batches: [Batch]?
-    /// The number of jobs at once: in all, for each host, and for each of these tags.
+    /// The number of jobs at a time: in total, for each host, and for each of these tags.
     var limit: Int?
     var hostLimit: Int?
     var tagLimits: [String: Int]?
 
-    /// A plan of one job.
+    /// Creates a plan with one job.
     init(api: String, values: [String: String]) {
         jobs = [Job(id: api, api: api, with: values.mapValues(Scalar.init))]
     }
 
-    /// - Throws: a ``Misuse`` that names the place, as `jobs[1].after[0]: there is no job or batch "x"`.
+    /// - Throws: A ``Misuse`` that names the place, such as `jobs[1].after[0]: there is no job or batch "x"`.
     init(json: Data) throws {
         let tree: Any
         do { tree = try JSONSerialization.jsonObject(with: json) } catch {
             let reason = (error as NSError).userInfo[NSDebugDescriptionErrorKey] ?? error.localizedDescription
-            throw Misuse("is no JSON: \(reason)")
+            throw Misuse("the plan is not valid JSON: \(reason)")
         }
         do { self = try JSONDecoder().decode(Plan.self, from: json) } catch let error as DecodingError {
             throw Misuse(error.placeAndReason)
@@ -91,7 +91,7 @@ struct Plan: Decodable {
 
     // MARK: - Checks
 
-    /// Refuses unknown keys, which a decoder ignores: a misspelt `after` would change the order.
+    /// Rejects unknown keys, which a decoder ignores. A misspelled `after` would change the order.
     private func checkKeys(_ plan: [String: Any]) throws(Misuse) {
         func check(_ object: Any, _ known: String, at place: String = "") throws(Misuse) {
             let known = known.components(separatedBy: ", ")
@@ -109,11 +109,11 @@ struct Plan: Decodable {
         }
     }
 
-    /// Refuses unknown priorities, deadlines that have passed, and limits with which no job would start.
+    /// Rejects unknown priorities, deadlines that are not positive, and limits that would let no job start.
     private func checkNumbers() throws(Misuse) {
         for (index, job) in jobs.enumerated() {
             if let deadline = job.deadline, deadline <= 0 {
-                throw Misuse("jobs[\(index)].deadline: \(deadline) is not a number above 0")
+                throw Misuse("jobs[\(index)].deadline: \(deadline) must be a number above 0")
             }
             guard let priority = job.priority, Self.priorities[priority] == nil else { continue }
             throw Misuse("jobs[\(index)].priority: there is no priority \"\(priority)\"")
@@ -122,7 +122,7 @@ struct Plan: Decodable {
         limits += (tagLimits ?? [:]).map { ("tagLimits.\($0)", $1) }
         limits += (batches ?? []).enumerated().map { ("batches[\($0)].limit", $1.limit) }
         for case (let place, let limit?) in limits where limit < 1 {
-            throw Misuse("\(place): \(limit) is not a number from 1")
+            throw Misuse("\(place): \(limit) must be at least 1")
         }
     }
 
@@ -140,7 +140,7 @@ struct Plan: Decodable {
             for (position, id) in batch.jobs.enumerated() {
                 let place = "batches[\(index)].jobs[\(position)]"
                 guard jobIDs.contains(id) else { throw Misuse("\(place): there is no job \"\(id)\"") }
-                guard batched.insert(id).inserted else { throw Misuse("\(place): \"\(id)\" is in a batch already") }
+                guard batched.insert(id).inserted else { throw Misuse("\(place): \"\(id)\" is already in a batch") }
             }
         }
         for (index, job) in jobs.enumerated() {
@@ -153,9 +153,9 @@ struct Plan: Decodable {
         }
     }
 
-    /// The ids of a circle, the first one also at the end; nil when there is none.
+    /// The ids of a dependency cycle, with the first one repeated at the end; `nil` if there is none.
     private var circle: [String]? {
-        // The jobs that each job and batch waits for, without those that are known to end.
+        // The jobs and batches that each job or batch waits for. Those that will end are removed.
         var causes = Dictionary(uniqueKeysWithValues: jobs.map { ($0.id, Set($0.after ?? [])) })
         for batch in batches ?? [] { causes[batch.id] = Set(batch.jobs) }
         var dependents: [String: [String]] = [:]

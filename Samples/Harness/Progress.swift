@@ -1,14 +1,14 @@
 import EasyNetwork
 import Foundation
 
-/// Where the text goes.
+/// The destination of the output.
 struct Console: Sendable {
     /// Whether a line can be redrawn.
     var isTerminal = false
     var write: @Sendable (String) -> Void
 }
 
-/// Follows the jobs by the events of their queue, and shows them.
+/// Tracks the jobs by the events of their queue, and prints their results.
 actor Progress {
     private enum Phase {
         case waiting, running, ended
@@ -47,7 +47,7 @@ actor Progress {
         }
     }
 
-    /// Redraws the line of numbers on a terminal.
+    /// Redraws the line of counts on a terminal.
     func draw() {
         guard console.isTerminal else { return }
         let (running, ended) = (rows.count { $0.phase == .running }, rows.count { $0.phase == .ended })
@@ -62,7 +62,7 @@ actor Progress {
     }
 
     private func write(_ text: String) {
-        // To the beginning of the line, which is cleared.
+        // Return to the beginning of the line and clear it.
         console.write(console.isTerminal ? "\r\u{1B}[K" + text : text)
     }
 

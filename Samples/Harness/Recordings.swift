@@ -11,7 +11,7 @@ struct Recordings {
     private var timelineFile: URL?
     private var traceFile: URL?
 
-    /// - Throws: when a file cannot be written, before anything runs.
+    /// - Throws: An error if a file cannot be written, before any job runs.
     init(_ arguments: Arguments, _ queue: NetworkQueue, log console: Console) throws {
         if let path = arguments.harFile {
             traffic = try TrafficRecorder(file: URL(fileURLWithPath: path))
@@ -33,7 +33,7 @@ struct Recordings {
         }
     }
 
-    /// Completes the files, when the queue has been shut down.
+    /// Completes the files. Call this after the queue has shut down.
     func finish() async throws {
         await log?.value
         try await traffic?.finish()
@@ -46,7 +46,7 @@ struct Recordings {
         }
     }
 
-    /// A file that can be written: it is empty now.
+    /// Creates an empty file, which shows that it can be written.
     private static func file(_ path: String) throws -> URL {
         let file = URL(fileURLWithPath: path)
         do { try Data().write(to: file) } catch { throw Misuse("\(path): \(error.localizedDescription)") }

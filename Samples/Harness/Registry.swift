@@ -2,9 +2,9 @@ import EasyNetwork
 import Foundation
 import SampleSupport
 
-/// The APIs that can be run by name, and the settings of their host.
+/// The APIs that you can run by name, and the settings of their host.
 struct Registry: Sendable {
-    /// In the order of the list.
+    /// The APIs in the order of the list.
     let apis: [API]
     /// Changes the settings of the host: headers, credentials, retries.
     var configure: @Sendable (inout HostSettings) -> Void = { _ in }
@@ -14,7 +14,7 @@ struct Registry: Sendable {
         throw Misuse("there is no API \"\(name)\"; there are \(apis.map(\.name).joined(separator: ", "))")
     }
 
-    /// A line for each API, with its arguments.
+    /// One line for each API, with its arguments.
     var list: String {
         let rows = apis.map { (([$0.name] + $0.parameters.map(\.text)).joined(separator: " "), $0.summary) }
         let width = rows.map(\.0.count).max() ?? 0
@@ -22,15 +22,15 @@ struct Registry: Sendable {
     }
 }
 
-/// An API with a name, which makes a job from arguments.
+/// A named API that creates a job from arguments.
 struct API: Sendable {
     let name: String
     let summary: String
     fileprivate let make: @Sendable (Values, EasyNetworkService) throws -> NetworkOperation
 
-    /// The job with these arguments.
+    /// Creates the job with these arguments.
     ///
-    /// - Throws: a ``Misuse`` that names the argument that is missing, unknown or of the wrong type.
+    /// - Throws: A ``Misuse`` that names the argument that is missing, unknown or of the wrong type.
     func operation(_ given: [String: String], _ service: EasyNetworkService) throws -> NetworkOperation {
         let values = Values(given)
         let operation: NetworkOperation
@@ -41,7 +41,7 @@ struct API: Sendable {
         return operation
     }
 
-    /// The arguments that the API reads, found out by making a job that is not run.
+    /// The arguments that the API reads. To find them, this property creates a job that never runs.
     var parameters: [Values.Parameter] {
         let values = Values(nil)
         _ = try? make(values, EasyNetworkService(HostConfiguration(baseURL: nil)))
@@ -62,7 +62,8 @@ func api<Request: APIRequest>(
     API(name: name, summary: summary) { RequestOperation(try request($0), service: $1) }
 }
 
-/// Registers a download; the argument `to` is its file or directory, `rate` the bytes a second, 0 for no limit.
+/// Registers a download. The argument `to` is the destination, a file or a directory; `rate` is the limit in bytes per
+/// second, or 0 for no limit.
 func download<Request: BaseAPIRequest>(
     _ name: String,
     _ summary: String,
@@ -86,14 +87,14 @@ func job(
     API(name: name, summary: summary, make: make)
 }
 
-/// The arguments of one job. An argument without default is required.
+/// The arguments of one job. An argument without a default value is required.
 final class Values {
-    /// An argument that was read: `("page", "[page=<whole number>]")`.
+    /// An argument that was read, such as `("page", "[page=<whole number>]")`.
     typealias Parameter = (name: String, text: String)
 
-    /// Nil: each argument has any value, since only the names matter.
+    /// The values by name. If it is `nil`, every argument has a sample value, because only the names matter.
     private let given: [String: String]?
-    /// In the order in which they were read.
+    /// The arguments in the order in which they were read.
     private(set) var parameters: [Parameter] = []
 
     init(_ given: [String: String]?) {
@@ -116,11 +117,13 @@ final class Values {
         try read(name, "text", fallback, sample: "text") { $0 }
     }
 
-    /// - Throws: a ``Misuse`` that names an argument that nothing has read.
+    /// Checks that all given arguments have been read.
+    ///
+    /// - Throws: A ``Misuse`` that names an argument that was not read.
     func checkNames(of reader: String) throws(Misuse) {
         let known = parameters.map(\.name)
         guard let unknown = given?.keys.sorted().first(where: { !known.contains($0) }) else { return }
-        let all = known.isEmpty ? "it has none" : "it has \(known.joined(separator: ", "))"
+        let all = known.isEmpty ? "it takes no arguments" : "it takes \(known.joined(separator: ", "))"
         throw Misuse("\(reader): has no argument \(unknown); \(all)")
     }
 

@@ -5,7 +5,7 @@ import Foundation
 struct Report: Sendable {
     enum Outcome: String, Encodable {
         case succeeded, failed, cancelled
-        /// A job or a batch that it waited for did not succeed, so it was not sent.
+        /// A job or batch that this job depends on did not succeed, so this job was not sent.
         case dependencyFailed
 
         init(_ error: NetworkError?) {
@@ -23,13 +23,13 @@ struct Report: Sendable {
         let name: String
         let id: String
         let outcome: Outcome
-        /// Of the last answer; absent without one.
+        /// The status of the last response; absent without one.
         let status: Int?
-        /// From the start, after all waiting in the queue, to the end.
+        /// The seconds from the start, after any wait in the queue, to the end.
         let seconds: Double
-        /// The number of messages, redirects and retries included.
+        /// The number of requests sent, including redirects and retries.
         let attempts: Int
-        /// Absent for success.
+        /// The error; absent if the job succeeded.
         let error: String?
 
         var line: String {
@@ -51,7 +51,7 @@ struct Report: Sendable {
         return "\(count) of \(results.count) jobs succeeded" + String(format: " in %.2f s", seconds)
     }
 
-    /// An array with an object for each job.
+    /// Returns an array with an object for each job.
     func json() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -2,9 +2,9 @@ import EasyNetwork
 import EasyNetworkResources
 import Foundation
 
-/// Several pictures, each asked for by many at once: a `ResourceLoader` sends one request for each picture.
+/// Loads several pictures, each requested several times at once. A `ResourceLoader` sends one request for each picture.
 final class LoadPictures: ServiceOperation, @unchecked Sendable {
-    // Sendable because nothing changes here.
+    // Sendable because no property of this class changes.
     private let count: Int
     private let askerCount: Int
 
@@ -14,7 +14,7 @@ final class LoadPictures: ServiceOperation, @unchecked Sendable {
     }
 
     override func execute() {
-        // The newest first, as in a list that scrolls. An app would make an image of the body.
+        // Start with the newest, as for a list that scrolls. An app would make an image of the body.
         let pictures = ResourceLoader(queue: NetworkQueue(), service: service, startsNewestFirst: true) { $0.body }
         let urls = (0..<count).compactMap { URL(string: "pictures/\($0)") }
         Task { [askerCount] in

@@ -4,17 +4,17 @@ import SampleSupport
 
 /// The jobs of a plan in a queue.
 struct Runner: Sendable {
-    /// A job of the plan; the id has the number of the repetition, if there are several.
+    /// A job of the plan. If the plan runs several times, the id ends with the number of the copy.
     typealias Job = (id: String, api: String, operation: NetworkOperation)
 
     let queue: NetworkQueue
     let jobs: [Job]
-    /// The jobs that are in no batch, and the batches.
+    /// The jobs that are not in a batch, and the batches.
     private let added: [Operation]
 
-    /// Makes all jobs, so that a mistake is found before any of them runs.
+    /// Creates all jobs, so that an error is found before any of them runs.
     ///
-    /// - Throws: a ``Misuse`` that names the place in the plan.
+    /// - Throws: A ``Misuse`` that names the place in the plan.
     init(_ plan: Plan, _ arguments: Arguments, _ registry: Registry, _ service: EasyNetworkService) throws {
         queue = NetworkQueue(name: "Harness", maxConcurrentOperationCountPerHost: plan.hostLimit ?? -1)
         if let limit = arguments.jobCount ?? plan.limit { queue.maxConcurrentOperationCount = limit }
@@ -68,16 +68,16 @@ struct Runner: Sendable {
 
     /// Runs the jobs, and returns when all have ended.
     ///
-    /// - Parameter console: shows a line for each job that ends and, on a terminal, the numbers meanwhile.
+    /// - Parameter console: Shows a line for each job that ends and, on a terminal, the counts while jobs run.
     func run(_ console: Console) async -> Report {
         let progress = Progress(jobs, console)
         let events = queue.events
         queue.addOperations(added)
         let ticking = Task {
-            // The numbers are drawn ten times a second.
+            // Draw the counts ten times a second.
             while (try? await Task.sleep(for: .milliseconds(100))) != nil { await progress.draw() }
         }
-        // Its end is the last event.
+        // The end of `shutDown` is the last event of the queue.
         async let undone = queue.shutDown(deadline: .infinity)
         for await event in events {
             await progress.note(event)

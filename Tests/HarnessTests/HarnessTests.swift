@@ -130,7 +130,7 @@ struct HarnessTests {
             ("user id=", "user: id=: needs <whole number>"),
             ("user id=1.5", "user: id=1.5: needs <whole number>"),
             ("user id=1 idd=2", "user: has no argument idd; it has id"),
-            ("me a=b", "me: has no argument a; it has none"),
+            ("me a=b", "me: has no argument a; it takes no arguments"),
             ("slow seconds=nan", "slow: seconds=nan: needs <number>"),
             ("contact name=a urgent=1", "contact: urgent=1: needs <true or false>"),
             ("usr id=1", "there is no API \"usr\"; there are user, sign-in"),
@@ -188,7 +188,7 @@ struct HarnessTests {
         )
         #expect(output.text.hasSuffix("\n2 entries are left, 0 dead letters\n"))
         #expect(await run(["outbox", "add", directory, "only=sync", "as=last"]) == 2)
-        #expect(errors.text.contains("as=last: is keep, replace or append"))
+        #expect(errors.text.contains("as=last: must be keep, replace or append"))
     }
 
     @Test("BEY-13: a cancel stops a drain with status 1, and the entry stays")
@@ -204,8 +204,8 @@ struct HarnessTests {
     @Test(
         "BEY-13: a mistake in a command on an outbox is one line, and no directory is made",
         arguments: [
-            ("drain DIR", "DIR: is not there"), ("add DIR count=x", "count=x: needs <whole number>"),
-            ("add DIR x=1", "outbox add: has no argument x; it has count"), ("add DIR --json", "outbox has neither"),
+            ("drain DIR", "DIR: does not exist"), ("add DIR count=x", "count=x: needs <whole number>"),
+            ("add DIR x=1", "outbox add: has no argument x; it takes count"), ("add DIR --json", "outbox has neither"),
         ]
     )
     func badOutbox(line: String, message: String) async throws {
@@ -295,17 +295,17 @@ struct HarnessTests {
     @Test(
         "TOL-1: of a bad plan nothing runs, and the message names the place",
         arguments: [
-            ("{", "is no JSON: "), ("[]", "Expected"), (#"{"jobs": [{"api": "me"}]}"#, "jobs[0].id: is missing"),
+            ("{", "the plan is not valid JSON: "), ("[]", "Expected"), (#"{"jobs": [{"api": "me"}]}"#, "jobs[0].id: is missing"),
             (#"{"jobs": [{"id": 1, "api": "me"}]}"#, "jobs[0].id: "),
             (#"{"jobs": [], "limit": "2"}"#, "limit: "), (#"{"jobs": [], "limit": 0}"#, "limit: 0 is not"),
             (#"{"jobs": [], "tagLimits": {"x": 0}}"#, "tagLimits.x: 0"),
             (#"{"jobs": [], "job": 1}"#, "job: is unknown"),
             (#"{"jobs": [{"id": "a", "api": "me", "afer": []}]}"#, "jobs[0].afer: is unknown"),
-            (#"{"jobs": [{"id": "a", "api": "me", "with": {"x": []}}]}"#, "jobs[0].with.x: needs a text"),
+            (#"{"jobs": [{"id": "a", "api": "me", "with": {"x": []}}]}"#, "jobs[0].with.x: must be a string"),
             (#"{"jobs": [{"id": "a", "api": "me", "with": {"x": 1}}]}"#, "jobs[0]: me: has no argument x"),
             (#"{"jobs": [{"id": "b", "api": "flaky"}, {"id": "a", "api": "mi"}]}"#, "jobs[1]: there is no API \"mi\""),
             (#"{"jobs": [{"id": "a", "api": "me", "priority": "top"}]}"#, "jobs[0].priority: there is no priority"),
-            (#"{"jobs": [{"id": "a", "api": "me", "deadline": 0}]}"#, "jobs[0].deadline: 0.0 is not a number above 0"),
+            (#"{"jobs": [{"id": "a", "api": "me", "deadline": 0}]}"#, "jobs[0].deadline: 0.0 must be a number above 0"),
             (#"{"jobs": [{"id": "a", "api": "me", "after": ["b"]}]}"#, "jobs[0].after[0]: there is no job or"),
             (#"{"jobs": [{"id": "a", "api": "me"}, {"id": "a", "api": "me"}]}"#, "jobs[1].id: \"a\" is the id of"),
             (#"{"jobs": [{"id": "a", "api": "me", "after": ["a"]}]}"#, "jobs[0]: waits for itself: a → a"),
