@@ -9,21 +9,21 @@ struct Arguments: Equatable {
     }
 
     var file = ""
-    /// The name of the struct, or of the type that holds those of a document; nil for that of the file.
+    /// The name of the struct, or of the type around a document's types. `nil` means the name of the file.
     var name: String?
-    /// The request's path; nil for its name.
+    /// The request's path. `nil` means its name.
     var path: String?
     var method: String?
     var usesMappers = false
-    /// Whether other modules can use what is written for a document.
+    /// Whether other modules can use the types of a document.
     var isPublic = false
-    /// Nil for standard output.
+    /// The file or folder to write. `nil` means standard output.
     var output: String?
 
-    /// Whether the file holds recorded traffic.
+    /// Whether the file contains recorded traffic.
     var isTraffic: Bool { file.lowercased().hasSuffix(".har") }
 
-    /// - Parameter words: the arguments without the name of the program.
+    /// - Parameter words: The arguments without the name of the program.
     static func parse(_ words: [String]) throws(Misuse) -> Command {
         var reader = ArgumentReader(words)
         if reader.asksForHelp { return .help }
@@ -58,13 +58,13 @@ struct Arguments: Equatable {
                Generate sample.json [--name name] [--path path] [--method method] [--mapper] [--output file]
                Generate traffic.har [--mapper] [--output file]
 
-          --name name      the struct's name, or that of the type around all that a document has (default that of the file)
-          --public         types that other modules can use
-          --path path      the request's path (default its name)
-          --method method  the request's method (default GET)
-          --mapper         write mappers, as the older style has them, instead of Decodable
-          --output place   a file, or the folder for a document (default standard output)
-          --help           this
+          --name name      name of the struct, or of the type around a document's types (default: the file's name)
+          --public         make the types public; only for a document
+          --path path      path of the request (default: its name)
+          --method method  method of the request (default: GET)
+          --mapper         write mappers, as in the older style, instead of Decodable structs
+          --output place   file to write, or folder for a document (default: standard output)
+          --help           print this text
 
         Exit status: 0 written, 1 bad file, 64 bad arguments.
         """

@@ -1,17 +1,17 @@
 import Foundation
 
-/// A comment made of texts of a document. No other code writes comments, so a text cannot end its own.
+/// A comment made of strings from a document. No other code writes comments, so no string can end its comment.
 struct Comment {
-    /// Lines without `//`, control characters and marks that turn the direction of a text.
+    /// The lines without `//`, without control characters and without marks that change the text direction.
     private(set) var lines: [String] = []
 
-    /// - Parameter texts: paragraphs.
+    /// - Parameter texts: The paragraphs.
     init(_ texts: String?..., isDeprecated: Bool = false) {
         for case let text? in texts { append(text) }
         if isDeprecated { append("Deprecated.") }
     }
 
-    /// Appends a paragraph, unless the comment has it.
+    /// Appends a paragraph unless the comment already contains it.
     mutating func append(_ text: String) {
         let all = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(Self.line)
         let begin = all.drop(while: \.isEmpty)
@@ -22,7 +22,7 @@ struct Comment {
         lines += (lines.isEmpty ? [] : [""]) + paragraph
     }
 
-    /// - Parameter mark: what begins a line, `///` for documentation.
+    /// - Parameter mark: The beginning of each line, such as `///` for documentation.
     func source(_ mark: String = "///") -> [String] { lines.map { $0.isEmpty ? mark : "\(mark) \($0)" } }
 
     private var paragraphs: [[String]] = []

@@ -1,10 +1,10 @@
 import Foundation
 
-/// A request to write, and the struct of its answer.
+/// A request to generate, and the struct of its response.
 struct Endpoint {
     enum Segment: Equatable {
         case constant(String)
-        /// A property in the path.
+        /// A path segment that is a property.
         case variable(name: String, type: String)
     }
 
@@ -12,7 +12,7 @@ struct Endpoint {
     struct Parameter: Equatable {
         let key: String
         let name: String
-        /// Ends with `?` if the item may be left out.
+        /// The Swift type. It ends with `?` if the item can be left out.
         let type: String
     }
 
@@ -22,7 +22,7 @@ struct Endpoint {
     var itemName: String
     var method = "GET"
     var path: [Segment]
-    /// The query items that are always the same, percent-encoded.
+    /// The percent-encoded query items that are always the same.
     var constants: [String] = []
     var parameters: [Parameter] = []
     var body = Exchange.Content.nothing
@@ -30,7 +30,7 @@ struct Endpoint {
 }
 
 extension Endpoint {
-    /// The endpoints of all exchanges, in the order in which they first occur.
+    /// Finds the endpoints of all exchanges, in the order in which they first occur.
     static func find(in exchanges: [Exchange]) -> [Endpoint] {
         let origins = Dictionary(grouping: exchanges, by: \.origin)
         let groups = origins.values.flatMap { group($0, []) }.sorted { $0.exchanges[0].index < $1.exchanges[0].index }
@@ -39,12 +39,12 @@ extension Endpoint {
 
     // MARK: Comparing paths
 
-    /// The segments of a path; nil for those that vary.
+    /// The segments of a path; `nil` for a segment that varies.
     private typealias Path = [String?]
 
-    /// Groups exchanges, whose paths begin with `prefix`, by the segments behind it and the method.
+    /// Groups exchanges whose paths begin with `prefix`, by the segments after it and by the method.
     ///
-    /// - Returns: groups in no order; their exchanges are in order.
+    /// - Returns: The groups in no particular order. The exchanges of each group are in order.
     private static func group(_ exchanges: [Exchange], _ prefix: Path) -> [(path: Path, exchanges: [Exchange])] {
         let ended = exchanges.filter { $0.segments.count == prefix.count }
         var groups = Dictionary(grouping: ended, by: \.method).values.map { (path: prefix, exchanges: $0) }
@@ -58,8 +58,8 @@ extension Endpoint {
         return groups
     }
 
-    /// The segments that are values of one property: numbers and UUIDs; and behind a plural the words whose answers to
-    /// GET are objects with the same keys.
+    /// Returns groups of segments that are values of one property: numbers and UUIDs, and, after a plural, words for
+    /// which GET returns objects with the same keys.
     private static func values(_ segments: [String: [Exchange]], after prefix: Path) -> [[String]] {
         let identifiers = segments.keys.filter { $0.wholeMatch(of: /[0-9]+|[0-9A-Fa-f-]{8,}/) != nil }
         guard let noun = prefix.last ?? nil, Name.singular(noun) != noun else { return [identifiers] }
@@ -114,7 +114,7 @@ extension Endpoint {
         for key in queries.joined().map(\.name) where known.insert(key).inserted {
             let lists = queries.map { query in query.filter { $0.name == key } }
             let decoded = key.removingPercentEncoding ?? key
-            // A secret does not belong into a source file.
+            // A secret must not end up in a source file.
             if Set(lists).count == 1, !SecretName.isKnown(decoded) {
                 constants += lists[0].map { $0.name + ($0.value.map { "=" + $0 } ?? "") }
                 continue
@@ -126,7 +126,7 @@ extension Endpoint {
         }
     }
 
-    /// The type of a property for the texts.
+    /// Returns the type of a property that can have all these values.
     private static func type(of texts: [String]) -> String {
         if texts.allSatisfy({ Int($0)?.description == $0 }) { return "Int" }
         return texts.allSatisfy(["true", "false"].contains) ? "Bool" : "String"

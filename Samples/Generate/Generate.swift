@@ -1,7 +1,7 @@
 import EasyNetworkOpenAPI
 import Foundation
 
-/// Writes structs and requests in Swift, from a sample of JSON or from recorded traffic.
+/// Writes structs and requests in Swift, from an OpenAPI document, a JSON sample or recorded traffic.
 @main
 struct Generate {
     static func main() {
@@ -15,7 +15,7 @@ struct Generate {
         }
     }
 
-    /// - Returns: the exit status.
+    /// - Returns: The exit status.
     private static func generate(_ arguments: Arguments) -> Int32 {
         guard let data = FileManager.default.contents(atPath: arguments.file) else {
             return fail("\(arguments.file): cannot be read")
@@ -36,7 +36,7 @@ struct Generate {
         }
     }
 
-    /// Nil for JSON without a word of OpenAPI, which is a sample or recorded traffic.
+    /// Reads a document. Returns `nil` for JSON without an OpenAPI key, which is a sample or recorded traffic.
     private static func document(_ data: Data) throws(InputError) -> OpenAPIDocument? {
         do throws(InputError) {
             return try OpenAPIDocument(data)
@@ -56,7 +56,7 @@ struct Generate {
             throw InputError(message: "--mapper, --path and --method are not for an OpenAPI document", offset: 0)
         }
         let file = URL(fileURLWithPath: arguments.file).deletingPathExtension().lastPathComponent
-        // The name is a part of those of the files.
+        // The names of the files contain the name, so its length is limited.
         let name = Name.type(arguments.name ?? file, limit: 100)
         let output = OpenAPIWriter(name: name, isPublic: arguments.isPublic).output(of: document)
         for (note, place) in zip(output.notes, InputError.places(of: output.notes, in: data)) {
@@ -76,7 +76,7 @@ struct Generate {
         }
     }
 
-    /// The text in Swift for the content of a file.
+    /// Returns the Swift code for the contents of a file.
     static func text(for arguments: Arguments, _ data: Data) throws(InputError) -> String {
         let json = try JSON.parse(data)
         let writer = SwiftWriter(usesMappers: arguments.usesMappers)
@@ -109,7 +109,8 @@ struct Generate {
     }
 
     private static func tell(_ message: String) {
-        // Throws where the other form stops the process: standard error may be full.
+        // This form throws an error that can be ignored, for example if the disk is full. The other form crashes the
+        // process.
         try? FileHandle.standardError.write(contentsOf: Data("Generate: \(message)\n".utf8))
     }
 }

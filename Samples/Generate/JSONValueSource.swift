@@ -1,4 +1,5 @@
-/// The type of values that have no single type, as the library has no public one.
+/// The source of `JSONValue`, the type of values that have no single type. It is generated because the library has no
+/// public type for this.
 enum JSONValueSource {
     static let type = """
         /// A JSON value of one of several kinds, or of a kind that is not known.

@@ -1,4 +1,4 @@
-/// A struct for a JSON object, with the names of its properties and of the structs in it.
+/// A struct for a JSON object, with the names of its properties and nested structs.
 struct Model {
     struct Property {
         let key: String
@@ -11,10 +11,10 @@ struct Model {
     let name: String
     let properties: [Property]
 
-    /// Whether a key, also of a struct in it, has an underscore.
+    /// Whether any key, including those of nested structs, has an underscore.
     var hasSnakeCase: Bool { properties.contains { $0.key.contains("_") || $0.nested?.hasSnakeCase == true } }
 
-    /// - Parameter outer: the names of the structs around it, which no struct in it may hide.
+    /// - Parameter outer: The names of the enclosing structs, which no nested struct may hide.
     init(name: String, members: [Shape.Member], outer: Set<String> = []) {
         self.name = name
         let outer = outer.union([name])

@@ -1,25 +1,26 @@
 import Foundation
 
-/// Swift's names and literals for texts of other origin.
+/// Swift names and literals for strings from other sources.
 enum Name {
-    /// A property's name in lower camel case, without backticks: `firstName` for `first_name`.
+    /// Returns a property's name in lower camel case, without backticks: `firstName` for `first_name`.
     ///
-    /// - Parameter limit: the maximum length, as longer names do not fit on a line; nil for none.
+    /// - Parameter limit: The maximum length, because longer names do not fit on a line. `nil` means no limit.
     static func property(_ text: String, limit: Int? = 40) -> String {
         let words = words(text)
         let camel = words.prefix(1).map(lowercasedStart) + capitalized(words).dropFirst()
         let name = String(camel.joined().prefix(limit ?? .max))
         if name.isEmpty { return "empty" }
         if name.first?.isNumber == true { return "_" + name }
-        // `user.self` is the user and `user.init` its initializer; before an argument `inout` needs other backticks.
+        // `user.self` is the user, and `user.init` its initializer. As an argument label, `inout` would need other
+        // backticks.
         return ["self", "init", "inout"].contains(name) ? name + "Value" : name
     }
 
-    /// A type's name in upper camel case.
+    /// Returns a type's name in upper camel case.
     ///
     /// - Parameters:
-    ///   - isNested: whether it is in another struct, where `Answer`, `Item` and `Payload` are free.
-    ///   - limit: see ``property(_:limit:)``.
+    ///   - isNested: Whether the type is in another struct, where `Answer`, `Item` and `Payload` are available.
+    ///   - limit: See ``property(_:limit:)``.
     static func type(_ text: String, isNested: Bool = false, limit: Int? = 40) -> String {
         var name = String(capitalized(words(text)).joined().prefix(limit ?? .max))
         if name.first?.isLetter != true { name = name.isEmpty ? "Empty" : "Item" + name }
@@ -27,10 +28,10 @@ enum Name {
         return usedTypes.contains(name) && !isFree ? longer(name) : name
     }
 
-    /// A type's name in place of one that is used.
+    /// Returns a longer name to use instead of one that is used.
     static func longer(_ type: String) -> String { type + (type.hasSuffix("Item") ? "Value" : "Item") }
 
-    /// The singular of an English noun, by its ending.
+    /// Returns the singular of an English noun, based on its ending.
     static func singular(_ noun: String) -> String {
         func ends(_ endings: String...) -> Bool { endings.contains { noun.lowercased().hasSuffix($0) } }
         if !ends("s") || ends("ss", "us", "is", "news", "series") || noun.count < 3 { return noun }
@@ -38,17 +39,17 @@ enum Name {
         return String(noun.dropLast(ends("sses", "shes", "ches", "xes") ? 2 : 1))
     }
 
-    /// The name, with a number behind it if it is taken. It is taken afterwards.
+    /// Returns the name, with a number appended if it is taken, and marks the result as taken.
     static func unique(_ name: String, _ taken: inout Set<String>) -> String {
         let result = unique(name, isTaken: taken.contains)
         taken.insert(result)
         return result
     }
 
-    /// The name, with the first number behind it that makes it free.
+    /// Returns the name, with a number appended if it is taken.
     static func unique(_ name: String, isTaken: (String) -> Bool) -> String {
         if !isTaken(name) { return name }
-        // By halves: a document may have very many texts that are one name.
+        // Use a binary search: very many strings of a document can have the same name.
         var (low, high) = (1, 2)
         while isTaken("\(name)\(high)") { (low, high) = (high, high * 2) }
         while high - low > 1 {
@@ -58,18 +59,18 @@ enum Name {
         return "\(name)\(high)"
     }
 
-    /// The name as it is written in a declaration.
+    /// Returns the name as it is written in a declaration.
     static func declared(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
 
-    /// The words of ASCII letters and digits, as swift-format wants names in ASCII. Accents are removed, and other
-    /// characters become their numbers.
+    /// Splits a string into words of ASCII letters and digits, because swift-format wants names in ASCII. Accents are
+    /// removed, and other characters become their numbers.
     private static func words(_ text: String) -> [String] {
         var words = [""]
         for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars {
             switch scalar {
             case "a"..."z", "A"..."Z", "0"..."9": words[words.count - 1].unicodeScalars.append(scalar)
             case "+": words += ["plus", ""]
-            // Before a number, or the key of a descending order; else it stands between words.
+            // A leading `-` before a number or a key means minus or descending order. Elsewhere, it separates words.
             case "-" where words == [""] && text.prefixMatch(of: /-[A-Za-z0-9]/) != nil: words += ["minus", ""]
             case _ where scalar.isASCII: words.append("")
             case _ where [.nonspacingMark, .format].contains(scalar.properties.generalCategory): continue
@@ -86,7 +87,7 @@ enum Name {
         return word.prefix(count).lowercased() + word.dropFirst(count)
     }
 
-    /// The words in title case; capitals within a word stay.
+    /// Returns the words in title case. Capitals within a word are kept.
     private static func capitalized(_ words: [String]) -> [String] {
         words.map { word in
             let isLoud = words.count > 1 && !word.contains(where: \.isLowercase)
@@ -103,7 +104,7 @@ enum Name {
         """
     )
 
-    /// Types that generated code uses, and words that no type can be called.
+    /// Types that generated code uses, and words that cannot be the name of a type.
     private static let usedTypes = set(
         """
         APIRequest Answer Any AnyKey Array ArrayResponseMapper Bool Box Codable CodingKey CodingKeys Credential Data Date Decimal
@@ -114,7 +115,7 @@ enum Name {
         """
     )
 
-    /// The properties of a request, which its parameters cannot be called.
+    /// The properties of a request, whose names its parameters cannot have.
     static let requestProperties = set(
         """
         api body cookies headers method options params payload query validateParameters

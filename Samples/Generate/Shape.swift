@@ -1,13 +1,13 @@
 import EasyNetworkOpenAPI
 
-/// The common form of JSON values, such as the elements of an array or the answers of an endpoint.
+/// The common form of JSON values, such as the elements of an array or the responses of an endpoint.
 struct Shape: Equatable {
     indirect enum Kind: Equatable {
-        /// Only null was seen, or nothing, as in an empty array.
+        /// Only null was found, or nothing, as in an empty array.
         case unknown
         case bool, integer, double, string
         case array(Shape)
-        /// The members have different keys.
+        /// An object. Each member has a different key.
         case object([Member])
         /// Values of several kinds.
         case mixed
@@ -19,7 +19,7 @@ struct Shape: Equatable {
     }
 
     var kind: Kind
-    /// Whether the value may be null or missing.
+    /// Whether the value can be null or missing.
     var isOptional = false
 }
 
@@ -34,7 +34,7 @@ extension Shape {
         case .array(let elements):
             self.init(kind: .array(elements.reduce(Shape(kind: .unknown)) { $0.merged(with: Shape($1)) }))
         case .object(let pairs):
-            // A key may occur more than once.
+            // A key can occur more than once.
             let shapes = Dictionary(pairs.map { ($0.key, Shape($0.value)) }) { $0.merged(with: $1) }
             var known: Set<String> = []
             let keys = pairs.map(\.key).filter { known.insert($0).inserted }
@@ -44,7 +44,7 @@ extension Shape {
 
     var optional: Shape { Shape(kind: kind, isOptional: true) }
 
-    /// The shape that both shapes fit into.
+    /// Returns the shape that both shapes fit into.
     func merged(with other: Shape) -> Shape {
         let kind: Kind =
             switch (kind, other.kind) {
@@ -77,16 +77,16 @@ extension Shape {
         }
     }
 
-    /// The keys of an object that is no element of an array.
+    /// The keys of the object; `nil` for any other shape, including an array of objects.
     var keys: Set<String>? {
         if case .object(let members) = kind { Set(members.map(\.key)) } else { nil }
     }
 
     // MARK: Types
 
-    /// The Swift type.
+    /// Returns the Swift type.
     ///
-    /// - Parameter object: the type of the object in the shape.
+    /// - Parameter object: The type of the object in the shape.
     func type(object: String) -> String {
         let type =
             switch kind {
@@ -101,6 +101,6 @@ extension Shape {
         return type + (isOptional ? "?" : "")
     }
 
-    /// The shape as that of an element of an array, where a `JSONValue` has a case for null.
+    /// The shape as an element of an array. There, `JSONValue` has a case for null, so it is not optional.
     var asElement: Shape { kind == .unknown || kind == .mixed ? Shape(kind: kind) : self }
 }

@@ -1,11 +1,11 @@
 import EasyNetworkOpenAPI
 
-/// Writes endpoints in Swift.
+/// Writes endpoints as Swift code.
 struct SwiftWriter {
-    /// Whether structs get mappers; by default they are `Decodable`.
+    /// Whether structs have mappers. By default, they are `Decodable`.
     var usesMappers = false
 
-    /// - Parameter baseURL: the URL that the paths are below, for a comment.
+    /// - Parameter baseURL: The base URL of the paths, for a comment.
     func text(of endpoints: [Endpoint], baseURL: String? = nil) -> String {
         var endpoints = endpoints
         var shapes = nameItems(of: &endpoints)
@@ -25,17 +25,17 @@ struct SwiftWriter {
         var parts = ["import EasyNetwork" + (needsFoundation ? "\nimport Foundation" : "")]
         if let baseURL { parts += Comment("The base URL is \(baseURL)").source("//") }
         parts += declarations.map { lines in
-            // Long texts in quotes cannot be broken.
+            // swift-format cannot break long string literals.
             let isWide = lines.count > 1 && lines.contains { $0.count > 120 }
             return (isWide ? "// swift-format-ignore\n" : "") + lines.joined(separator: "\n")
         }
         return parts.joined(separator: "\n\n") + "\n"
     }
 
-    /// Gives requests and structs names of their own. Structs that would have the same name and have the same keys are
+    /// Gives requests and structs unique names. Structs that would have the same name and have the same keys become
     /// one.
     ///
-    /// - Returns: the objects by the names of their structs.
+    /// - Returns: The objects by the names of their structs.
     private func nameItems(of endpoints: inout [Endpoint]) -> [String: Shape] {
         var taken: Set<String> = []
         var shapes: [String: Shape] = [:]
@@ -59,15 +59,15 @@ struct SwiftWriter {
     // MARK: - Structs
 
     /// - Parameters:
-    ///   - keyword: `var` for a value that its user makes, whose optional properties may then be left out.
-    ///   - isNested: whether it stands in a type that is not isolated, as are requests.
+    ///   - keyword: `var` for a value that the caller creates, so that optional properties can be left out.
+    ///   - isNested: Whether the struct is inside a type that is not isolated, such as a request.
     private func structure(
         _ model: Model,
         _ conformance: String,
         keyword: String = "let",
         isNested: Bool = false
     ) -> [String] {
-        // Answers are read in the background, also in modules that are on the main actor by default. A `ParsedItem` is
+        // Responses are decoded in the background, even in modules with default main-actor isolation. A `ParsedItem` is
         // not isolated there.
         let isolation = isNested || conformance == "ParsedItem" ? "" : "nonisolated "
         let head = "\(isolation)struct \(model.name): \(conformance)"
@@ -90,7 +90,7 @@ struct SwiftWriter {
 
     // MARK: - Mappers
 
-    /// - Parameter type: the struct with those around it: `User.Address`.
+    /// - Parameter type: The struct with the structs around it, such as `User.Address`.
     private func mapper(_ model: Model, of type: String) -> [String] {
         let values = model.properties.map { property in
             let value = value(of: property.shape, key: property.key, mapper: property.nested?.name ?? "")
@@ -109,16 +109,16 @@ struct SwiftWriter {
         )
     }
 
-    /// An expression that reads a member of `json`.
+    /// Returns an expression that reads a member of `json`.
     ///
-    /// - Parameter mapper: the name of the object in the shape.
+    /// - Parameter mapper: The name of the object in the shape.
     private func value(of shape: Shape, key: String, mapper: String) -> String {
         let getter = "json.\(shape.isOptional ? "optional" : "required")(\(key.literal)"
         if !shape.needsMapping { return "try \(getter))" }
         return "try " + mapped(shape, "\(getter), as: \(Shape(kind: shape.kind).unmappedType).self)", mapper)
     }
 
-    /// An expression that makes items of `value`, which has the type ``Shape/unmappedType``.
+    /// Returns an expression that makes items of `value`, which has the type ``Shape/unmappedType``.
     private func mapped(_ shape: Shape, _ value: String, _ mapper: String) -> String {
         if shape.isOptional { return "\(value).map { try \(mapped(Shape(kind: shape.kind), "$0", mapper)) }" }
         switch shape.kind {
@@ -200,7 +200,7 @@ struct SwiftWriter {
         return Lines.block("struct \(endpoint.name): APIRequest {", [stored + computed] + sections + [method])
     }
 
-    /// Decodes by the struct's own keys, which a decoder that converts keys does not find.
+    /// Returns a method that decodes with the struct's own keys. A decoder that converts keys would not find them.
     private func decodingMethod(_ type: String) -> [String] {
         Lines.block(
             "func item(from response: NetworkResponse) throws -> \(type) {",
@@ -225,7 +225,7 @@ struct SwiftWriter {
 extension Shape {
     fileprivate var isObject: Bool { keys != nil && !isOptional }
 
-    /// Whether there is more to do than to read Swift's own types.
+    /// Whether a mapper must do more than read Swift's own types.
     fileprivate var needsMapping: Bool {
         switch kind {
         case .unknown, .mixed, .object: true

@@ -1,15 +1,15 @@
 import EasyNetworkOpenAPI
 import Foundation
 
-/// A request of recorded traffic and its answer.
+/// A request of recorded traffic and its response.
 struct Exchange {
-    /// A body, or the common form of several.
+    /// A body, or the common form of several bodies.
     enum Content: Equatable {
         case nothing
         case json(Shape, type: String)
         case other
 
-        /// A body that is sometimes missing is optional.
+        /// Merges two bodies. A body that is sometimes missing is optional.
         func merged(with content: Content) -> Content {
             switch (self, content) {
             case (.nothing, .nothing): .nothing
@@ -21,20 +21,20 @@ struct Exchange {
         }
     }
 
-    /// The place in the recording.
+    /// The position in the recording.
     let index: Int
     let method: String
-    /// Scheme, host and port; and the prefix of all paths.
+    /// The scheme, host and port, and the common prefix of all paths.
     private(set) var origin: String
-    /// The percent-encoded segments of the path behind that.
+    /// The percent-encoded segments of the path after the origin.
     private(set) var segments: [String]
     /// The percent-encoded query items.
     let query: [URLQueryItem]
     let body: Content
-    /// Nil for a failure, and for JSON that was not recorded.
+    /// The body of the response. `nil` for a failure, and for JSON that was not recorded.
     let answer: Content?
 
-    /// The exchanges of a recording in HAR 1.2 that went over HTTP, in order.
+    /// Reads the HTTP exchanges of a recording in HAR 1.2, in order.
     static func read(_ har: JSON) throws(InputError) -> [Exchange] {
         let list = try har.required("log").required("entries")
         guard case .array(let entries) = list.value else { throw list.mismatch("entries", "an array") }
@@ -46,10 +46,10 @@ struct Exchange {
         return exchanges
     }
 
-    /// Whether a segment tells an interface or its version, `api` or `v1`, and not what is asked for.
+    /// Returns whether a segment names an interface or its version, such as `api` or `v1`, and not a resource.
     static func isVersion(_ segment: String) -> Bool { segment.wholeMatch(of: /api|v[0-9.]+|/) != nil }
 
-    /// Moves such segments, with which all paths begin, to the origin.
+    /// Moves version segments with which all paths begin to the origin.
     private static func moveVersion(of exchanges: inout [Exchange]) {
         while let first = exchanges.first, let segment = first.segments.first, !segment.isEmpty, isVersion(segment),
             exchanges.allSatisfy({ exchange in
@@ -64,10 +64,10 @@ struct Exchange {
         }
     }
 
-    /// More could overflow the stack when the paths are compared.
+    /// The largest number of segments. More could overflow the stack when the paths are compared.
     private static let maximumSegments = 100
 
-    /// Nil for another scheme than http and https, such as that of a web socket.
+    /// Returns `nil` for a scheme other than http and https, such as a web socket.
     private init?(_ entry: JSON, index: Int) throws(InputError) {
         let (request, response) = (try entry.required("request"), try entry.required("response"))
         let url = try request.required("url")
@@ -82,7 +82,7 @@ struct Exchange {
         guard segments.count <= Self.maximumSegments else {
             throw InputError(message: "the URL has more than \(Self.maximumSegments) segments", offset: url.offset)
         }
-        // Not from `queryString`: some programs decode its values, others do not.
+        // Take the items from the URL: in `queryString`, some programs decode the values and others do not.
         query = (parts.percentEncodedQueryItems ?? []).filter { !$0.name.isEmpty }
         (parts.path, parts.query, parts.fragment, parts.user, parts.password) = ("", nil, nil, nil, nil)
         origin = parts.string ?? ""
@@ -96,7 +96,7 @@ struct Exchange {
 }
 
 extension Exchange.Content {
-    /// - Parameter json: `postData` or `content`. Nil for JSON whose text is missing.
+    /// - Parameter json: `postData` or `content`. The result is `nil` for JSON whose text is missing.
     fileprivate init?(_ json: JSON?) throws(InputError) {
         let type = try json?.member("mimeType")?.string("mimeType") ?? ""
         let essence = type.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
@@ -109,14 +109,14 @@ extension Exchange.Content {
             if data.isEmpty { return nil }
             self = (try? JSON.parse(data)).map { .json(Shape($0), type: type) } ?? .other
         } else {
-            // Browsers write `x-unknown` for an answer without a type.
+            // Browsers write `x-unknown` for a response without a type.
             self = data.isEmpty && ["", "x-unknown"].contains(essence) ? .nothing : .other
         }
     }
 }
 
 extension JSON {
-    /// The value of a key that is not null.
+    /// Returns the value of a key, unless it is null.
     fileprivate func member(_ key: String) -> JSON? {
         guard case .object(let members) = value, let member = members.last(where: { $0.key == key })?.value else {
             return nil
@@ -130,7 +130,7 @@ extension JSON {
         throw InputError(message: "this is not HAR 1.2: \"\(key)\" is missing here", offset: offset)
     }
 
-    /// - Parameter key: the key of this value, for the message.
+    /// - Parameter key: The key of this value, for the message.
     fileprivate func string(_ key: String) throws(InputError) -> String {
         if case .string(let text) = value { return text }
         throw mismatch(key, "a string")

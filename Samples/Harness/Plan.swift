@@ -57,7 +57,10 @@ struct Plan: Decodable {
             } else if let double = try? value.decode(Double.self) {
                 text = "\(double)"
             } else {
-                throw DecodingError.dataCorruptedError(in: value, debugDescription: "must be a string, a number or a Boolean")
+                throw DecodingError.dataCorruptedError(
+                    in: value,
+                    debugDescription: "must be a string, a number or a Boolean"
+                )
             }
         }
     }

@@ -15,7 +15,7 @@ struct GenerateRequests: CommandPlugin {
         process.currentDirectoryURL = folder
         try process.run()
         process.waitUntilExit()
-        if process.terminationStatus != 0 { Diagnostics.error("nothing is written, for the reason above") }
+        if process.terminationStatus != 0 { Diagnostics.error("no files were written; see the error above") }
     }
 }
 
@@ -24,7 +24,7 @@ import XcodeProjectPlugin
 
 extension GenerateRequests: XcodeCommandPlugin {
     func performCommand(context: XcodePluginContext, arguments: [String]) throws {
-        // Xcode adds the target that was chosen.
+        // Xcode passes the selected target as an argument.
         var words = ArgumentExtractor(arguments)
         _ = words.extractOption(named: "target")
         try run(context.tool(named: "Generate").url, words.remainingArguments, in: context.xcodeProject.directoryURL)

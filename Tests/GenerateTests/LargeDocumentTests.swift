@@ -76,7 +76,7 @@ struct LargeDocumentTests {
         let root = ##""Root": {"$ref": "#/x-levels/L0"}"##
         let wide = try output(schemas: [root], more: more)
         #expect(
-            wide.notes.map(\.message) == ["the schemas are too many or too deep: from here on some are not read whole"]
+            wide.notes.map(\.message) == ["too many or too deeply nested schemas: from here on, some are not read completely"]
         )
         let chain = (0..<5_000).map { level in
             ##""L\##(level)": {"type": "object", "properties": {"a": {"$ref": "#/x-levels/L\##(level + 1)"}}}"##
@@ -94,7 +94,7 @@ struct LargeDocumentTests {
             #""A\#($0)": {"allOf": [\#(reference("A\($0 + 1)")), {"properties": {"p\#($0)": {}}}]}"#
         }
         let output = try output(schemas: chain + [#""A150": {"properties": {"a": {}}}"#])
-        let message = "the schemas are too many or too deep: from here on some are not read whole"
+        let message = "too many or too deeply nested schemas: from here on, some are not read completely"
         #expect(output.notes.map(\.message) == [message])
         #expect(code(output).contains("struct A100: Codable, Hashable, Sendable {"))
     }
@@ -111,7 +111,7 @@ struct LargeDocumentTests {
         #expect(
             output.notes.map(\.message) == [
                 "GET /{a} is left out: the parameter \"a\" is an object in a path",
-                "the schema A0 is nothing but itself: it is a JSONValue",
+                "the schema A0 only refers to itself, so it becomes a JSONValue",
             ]
         )
     }

@@ -62,7 +62,7 @@ struct OpenAPITests {
                 "GET /a/{b} is left out: the parameter \"b\" of the path /a/{b} is not described",
                 "GET /c: the parameter \"d\" is an object in a header, and is left out",
                 "GET /f is left out: there is no \"#/components/parameters/g\"",
-                "the schema List is nothing but itself: it is a JSONValue",
+                "the schema List only refers to itself, so it becomes a JSONValue",
             ]
         )
         #expect(output.notes.allSatisfy { $0.offset > 0 })
@@ -134,7 +134,7 @@ struct OpenAPITests {
             "self.childBox3 = child.map(Box.boxed)",
         ] { #expect(lines.contains(line), "\(line)") }
         let messages = output.notes.map(\.message)
-        let cookie = "POST /locals/{container}: the parameter \"Cookie\" is the field of the cookies, and is left out"
+        let cookie = "POST /locals/{container}: the parameter \"Cookie\" is the header of the cookie parameters, and is left out"
         #expect(messages == [cookie])
         let all = output.files.map(\.text).joined()
         #expect(all.components(separatedBy: "\"a\": a").count == 2)

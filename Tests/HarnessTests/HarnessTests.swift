@@ -129,7 +129,7 @@ struct HarnessTests {
             ("user", "user: the argument id=<whole number> is missing"),
             ("user id=", "user: id=: needs <whole number>"),
             ("user id=1.5", "user: id=1.5: needs <whole number>"),
-            ("user id=1 idd=2", "user: has no argument idd; it has id"),
+            ("user id=1 idd=2", "user: has no argument idd; it takes id"),
             ("me a=b", "me: has no argument a; it takes no arguments"),
             ("slow seconds=nan", "slow: seconds=nan: needs <number>"),
             ("contact name=a urgent=1", "contact: urgent=1: needs <true or false>"),
@@ -323,7 +323,7 @@ struct HarnessTests {
             (#"{"jobs": [], "batches": [{"id": "z", "jobs": ["a"]}]}"#, "batches[0].jobs[0]: there is no job \"a\""),
             (
                 #"{"jobs": [{"id": "a", "api": "me"}], "batches": [{"id": "z", "jobs": ["a", "a"]}]}"#,
-                "batches[0].jobs[1]: \"a\" is in a batch"
+                "batches[0].jobs[1]: \"a\" is already in a batch"
             ),
             (#"{"jobs": [], "batches": [{"id": "z", "jobs": [], "policy": "x"}]}"#, "batches[0].policy: "),
         ]

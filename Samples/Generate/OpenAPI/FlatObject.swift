@@ -1,6 +1,6 @@
 import EasyNetworkOpenAPI
 
-/// The members of an object and of all that it consists of.
+/// The members of an object and of all its parts.
 struct FlatObject {
     private(set) var properties: [(key: String, schema: JSON)] = []
     private(set) var required: Set<String>
@@ -30,19 +30,21 @@ struct FlatObject {
     }
 }
 
-/// Finds the flat objects of a document's schemas, each once: a schema may be a part of others in very many ways.
+/// Finds the flat objects of a document's schemas, each only once, because a schema can be a part of others in very
+/// many ways.
 final class FlatObjects {
     private let document: OpenAPIDocument
-    /// By the places of the schemas in the document; nil for one of which a part is no object.
+    /// The objects by the places of their schemas in the document; `nil` for a schema with a part that is not an
+    /// object.
     private var known: [Int: FlatObject?] = [:]
-    /// Those of schemas that consist of themselves, which depend on the one that was asked for.
+    /// The objects of schemas that contain themselves. They depend on the schema for which ``object(_:)`` was called.
     private var circular: [Int: FlatObject?] = [:]
-    /// The schemas that are being put together.
+    /// The schemas that are being merged.
     private var open: Set<Int> = []
     private var isCircular = false
-    /// How many members may still be copied.
+    /// The number of members that may still be copied.
     private var left: Int
-    /// Whether an object was not found, as there are too many or it is too deep.
+    /// Whether an object was skipped because there are too many or it is too deep.
     private(set) var isCut = false
 
     private static let maximumDepth = 100
@@ -52,7 +54,7 @@ final class FlatObjects {
         left = 20_000 + document.data.count
     }
 
-    /// Nil for a schema of which a part is no object, or the schema itself.
+    /// Returns the flat object, or `nil` if the schema or a part of it is not an object.
     func object(_ json: JSON) -> FlatObject? {
         circular = [:]
         return find(json)
@@ -93,7 +95,8 @@ final class FlatObjects {
             object.merge(part, isOptional: false)
         }
         let alternatives = schema.alternatives ?? []
-        // A base whose alternatives are what it is a part of: they say nothing of its own members.
+        // The schema is the base of one of its alternatives, which is being merged. The alternatives say nothing about
+        // the base's own members.
         if alternatives.contains(where: isOpen) {
             isCircular = true
             return object

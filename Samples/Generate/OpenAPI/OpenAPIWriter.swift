@@ -1,19 +1,19 @@
 import EasyNetworkOpenAPI
 import Foundation
 
-/// Writes a document's requests and schemas in Swift, as extensions of one type.
+/// Writes a document's requests and schemas as Swift code, in extensions of one type.
 struct OpenAPIWriter {
-    /// The name of the type that holds all others.
+    /// The name of the type that contains all others.
     let name: String
-    /// Whether other modules can use it.
+    /// Whether other modules can use the types.
     let isPublic: Bool
 
     private var access: String { isPublic ? "public " : "" }
 
     struct Output {
-        /// The texts of files by their names, in order.
+        /// The contents of the files by their names, in order.
         var files: [(name: String, text: String)] = []
-        /// What was left out, with its place.
+        /// The parts that were left out, each with its place.
         var notes: [InputError] = []
         var operationCount = 0
         var requestCount = 0
@@ -30,7 +30,7 @@ struct OpenAPIWriter {
         )
         for broken in schemas.breakCircles() {
             let json = places[broken] ?? document.root
-            reader.schemas.note("the schema \(broken) is nothing but itself: it is a JSONValue", at: json)
+            reader.schemas.note("the schema \(broken) only refers to itself, so it becomes a JSONValue", at: json)
         }
         var output = Output()
         output.notes = reader.schemas.notes
@@ -42,7 +42,7 @@ struct OpenAPIWriter {
         var files: [String: Int] = [:]
         for request in requests {
             let file = Self.file(request.tag)
-            // Names that differ by their case alone are one file on some disks.
+            // Names that differ only by case are the same file on some disks.
             let index = files[file.lowercased()] ?? texts.count
             if index == texts.count { texts.append(("\(name)+\(file).swift", [])) }
             files[file.lowercased()] = index
@@ -59,7 +59,7 @@ struct OpenAPIWriter {
         return output
     }
 
-    /// The first line of each file.
+    /// The first lines of each file.
     static let mark = """
         // Written by Generate from an OpenAPI document; what is changed here is lost when it is written again.
         // swift-format-ignore-file
@@ -113,7 +113,7 @@ struct OpenAPIWriter {
         if servers.isEmpty { return [] }
         let own = [
             "fileprivate let text: String",
-            "/// For a `HostConfiguration`; nil if it is no URL.",
+            "/// The base URL for a `HostConfiguration`; `nil` if the text is not a URL.",
             "\(access)var baseURL: URL? { URL(string: text) }",
         ]
         return ["/// A server of the API."]
@@ -147,18 +147,18 @@ struct OpenAPIWriter {
         }
         let apply =
             [
-                "/// Adds it to all requests of a host: `HostConfiguration(baseURL: url) { try? credential.apply(to: &$0) }`. For a token that is",
-                "/// refreshed see `AuthenticationSession`.",
+                "/// Adds the credential to all requests of a host: `HostConfiguration(baseURL: url) { try? credential.apply(to: &$0) }`.",
+                "/// To refresh a token, use `AuthenticationSession`.",
             ]
             + Lines.block(
                 "\(access)func apply(to settings: inout HostSettings) throws(NetworkError) {",
                 [["switch self {"] + branches.joined() + ["}"]]
             )
         let head = "\(access)enum Credential: Hashable, Sendable {"
-        return ["/// How a client proves who it is."] + Lines.block(head, [Array(cases.joined()), apply])
+        return ["/// A credential of the client."] + Lines.block(head, [Array(cases.joined()), apply])
     }
 
-    /// Types that the text uses.
+    /// Returns the supporting types that the text uses.
     private func support(for text: String) -> [[String]] {
         func uses(_ name: String) -> Bool { text.contains(name) }
         var types: [[String]] = []
@@ -170,7 +170,7 @@ struct OpenAPIWriter {
         return types.isEmpty ? [] : [Lines.block("nonisolated extension \(name) {", types)]
     }
 
-    /// The text of a type for this access.
+    /// Returns the source of a type, public if the other types are.
     private func source(_ text: String) -> [String] {
         let lines = text.replacing("nonisolated ", with: "").split(separator: "\n", omittingEmptySubsequences: false)
         return lines.map { line in
@@ -331,7 +331,7 @@ struct OpenAPIWriter {
         return Lines.block(head, [names + other] + declaration.nested.map(text) + [decoding, encoding])
     }
 
-    /// Takes the first type that a value can be read as.
+    /// Returns code that decodes a value as the first type that fits.
     private func attempts(_ cases: [Declaration.Case]) -> [String] {
         let other = "self = .other(try container.decode(JSONValue.self))"
         if cases.isEmpty { return [other] }
@@ -391,7 +391,7 @@ struct OpenAPIWriter {
         return Lines.block("public init(\(parameters.joined(separator: ", "))) {", [lines])
     }
 
-    /// What makes the item, and its type.
+    /// Returns the alias, the method and the types for the item.
     private func item(
         _ request: RequestDeclaration,
         _ members: inout [[String]]
@@ -426,7 +426,7 @@ struct OpenAPIWriter {
         let hasDefault = cases.contains { $0.answer.status == "default" }
         let switched = ["switch response.statusCode {"] + branches + (hasDefault ? [] : ["default: \(last)"]) + ["}"]
         let type0 =
-            ["/// The answer, by its status."] + Lines.block("\(access)enum Answer: Hashable, Sendable {", [names])
+            ["/// The response, by its status."] + Lines.block("\(access)enum Answer: Hashable, Sendable {", [names])
         return (alias("Answer"), Lines.block("\(head)Answer {", [switched]), [type0])
     }
 
@@ -449,14 +449,14 @@ struct OpenAPIWriter {
             isSwitch ? ["switch error.statusCode ?? 0 {"] + branches + ["}"] : [String(branches[0].dropFirst(9))]
         let initializer =
             [
-                "/// - Throws: the error itself, or another one, if the document does not have this answer."
+                "/// - Throws: The error itself if the document doesn't describe its response; another error if the body cannot be decoded."
             ] + Lines.block("\(access)init(_ error: NetworkError) throws(NetworkError) {", [lines])
-        return ["/// What the server says when it refuses."]
+        return ["/// The error responses of the document."]
             + Lines.block("\(access)enum Failure: Error, Hashable, Sendable {", [names, initializer])
     }
 }
 
-/// The words for statuses.
+/// The names of statuses.
 private enum Status {
     static func name(_ status: String) -> String {
         if status == "default" { return "other" }
@@ -466,7 +466,7 @@ private enum Status {
         return names[code] ?? "status\(code)"
     }
 
-    /// For a `switch`.
+    /// Returns a pattern for a `switch`.
     static func pattern(_ status: String) -> String {
         if status == "default" { return "_" }
         return Int(status).map(String.init) ?? "\(status.prefix(1))00...\(status.prefix(1))99"

@@ -1,14 +1,14 @@
-/// A request that is generated.
+/// A request to generate.
 struct RequestDeclaration {
     struct Property {
         let name: String
         let type: SwiftType
         var comment = Comment()
-        /// As it is written in Swift.
+        /// The initial value, as a Swift expression.
         var initial: String?
     }
 
-    /// An answer or an error by its status.
+    /// A response or an error, by its status.
     struct Answer {
         enum Content: Equatable {
             case none, text, data
@@ -34,11 +34,11 @@ struct RequestDeclaration {
     let comment: Comment
     let isDeprecated: Bool
     var properties: [Property] = []
-    /// The members of the protocol, each on a line or more.
+    /// The members that the protocol requires, each with one or more lines.
     var members: [[String]] = []
-    /// Keys of the parameters, when they are written by an encoder.
+    /// The keys of the parameters, if an encoder writes them.
     var codingKeys: [(name: String, key: String)]?
-    /// Answers that are a success, and others.
+    /// The responses of a success; below, the failures.
     var answers: [Answer] = []
     var failures: [Answer] = []
     var nested: [Declaration] = []

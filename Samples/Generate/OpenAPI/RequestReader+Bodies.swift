@@ -1,7 +1,7 @@
 import EasyNetworkOpenAPI
 import Foundation
 
-/// Bodies in JSON, as a form, as a form with files, or as they are.
+/// Bodies: JSON, forms, forms with files, and any other data.
 extension RequestReader {
     mutating func write(
         _ body: OpenAPIContent,
@@ -26,7 +26,7 @@ extension RequestReader {
             let value = type.isOptional || isOptional ? "payload.map { .json($0) }" : ".json(payload)"
             request.members.append(["var body: RequestBody? { \(value) }"])
             if json.count > 1, media.type != "application/json" {
-                // A body of the same schema, which the type says how to take.
+                // The types share one schema, and the content type tells the server how to apply the body.
                 let types = json.map { "`\($0.type)`" }.joined(separator: ", ")
                 let name = Name.unique("contentType", &names)
                 request.properties.append(
@@ -71,7 +71,7 @@ extension RequestReader {
         }
     }
 
-    /// The type of a body; `Payload` for one without a name.
+    /// Returns the type of a body, called `Payload` if the schema has no name.
     private mutating func payload(_ schema: JSON, _ scope: inout SchemaReader.Scope) -> SwiftType {
         scope.taken.remove("Payload")
         defer { scope.taken.insert("Payload") }
@@ -100,7 +100,7 @@ extension RequestReader {
                 schema.kinds == [.string] && ["binary", "byte", "base64"].contains(schema.format)
                     || schema.json["contentMediaType"] != nil
             }
-            // Of several types, or a range, the value or the file name decides.
+            // With several types or a range, the value or the file name decides.
             let contentType = encoding?[key]?["contentType"]?.string.flatMap { $0.contains(/[,*]/) ? nil : $0 }
             let name = "name: \(key.literal)" + (contentType.map { ", contentType: \($0.literal)" } ?? "")
             var type: SwiftType

@@ -11,21 +11,21 @@ extension RequestReader {
         let initial: String?
         /// Whether the type is one of Swift's or Foundation's, or has such a raw value.
         let isPlain: Bool
-        /// An expression of type String for one of the value.
+        /// Turns an expression of the value into one of type `String`.
         let asText: (String) -> String
-        /// The same for an element of an array.
+        /// Does the same for an element of an array.
         var elementText: ((String) -> String)?
     }
 
-    /// Nil for a parameter that is left out: one that HTTP itself sets, or that cannot be written and need not be
-    /// there.
+    /// Reads a parameter. Returns `nil` for one that is left out: because HTTP itself sets it, or because it cannot be
+    /// written and is optional.
     mutating func read(
         _ parameter: OpenAPIParameter,
         _ operation: OpenAPIOperation,
         _ names: inout Set<String>,
         _ scope: inout SchemaReader.Scope
     ) throws(InputError) -> Parameter? {
-        // OpenAPI says that these three are ignored.
+        // OpenAPI says to ignore these three.
         let isOwn = ["accept", "content-type", "authorization"].contains(parameter.name.lowercased())
         if parameter.location == .header, isOwn { return nil }
         func refuse(_ reason: String) throws(InputError) {
@@ -35,13 +35,13 @@ extension RequestReader {
         }
         let isCookie = parameter.location == .header && parameter.name.lowercased() == "cookie"
         if isCookie, operation.parameters.contains(where: { $0.location == .cookie }) {
-            try refuse("is the field of the cookies")
+            try refuse("is the header of the cookie parameters")
             return nil
         }
         let schema = parameter.schema ?? JSON(.object([]), offset: parameter.json.offset)
         var type = schemas.type(of: schema, as: .nested(parameter.name), in: &scope).unwrapped
         if parameter.hasContent || type == .any { type = .named("String") }
-        // A number or a name, which is a text in any case.
+        // A value such as a number or a name, which is sent as a string in any case.
         if parameter.location != .query, isPlainUnion(type, in: scope) {
             scope.declarations.removeAll { type == .named($0.name) }
             type = .named("String")
@@ -65,7 +65,7 @@ extension RequestReader {
             asText = text(of: type, in: scope)
         default: break
         }
-        // An exploded object's members are parameters of their own, unless it consists of several schemas.
+        // The members of an exploded object are separate parameters, unless it consists of several schemas.
         if parameter.location == .query, parameter.style != "deepObject", case .structure? = kind(type, in: scope) {
             try refuse("is an object in the style \(parameter.style)")
             return nil
@@ -95,7 +95,7 @@ extension RequestReader {
         )
     }
 
-    /// The default of a required parameter, as it is written in Swift.
+    /// Returns the default value of a required parameter as a Swift expression.
     private func initial(of schema: JSON, _ type: SwiftType) -> String? {
         guard let value = schema["default"] else { return nil }
         switch (type, value.value) {
@@ -117,7 +117,7 @@ extension RequestReader {
         }
     }
 
-    /// What makes a text of a value.
+    /// The suffixes that turn a value into a string, by type.
     private static let builtIn = [
         "String": "", "Int": ".description", "Double": ".description", "Bool": ".description",
         "Decimal": ".description",
@@ -125,7 +125,7 @@ extension RequestReader {
         "Data": ".base64EncodedString()",
     ]
 
-    /// What makes a text of a value of a type; nil for an object, an array or one of several kinds.
+    /// Returns the suffix that turns a value of the type into a string; `nil` for an object, an array or a union.
     private func suffix(_ type: SwiftType, in scope: SchemaReader.Scope) -> String? {
         switch kind(type, in: scope) {
         case .values(_, let raw): raw == "Int" ? ".rawValue.description" : ".rawValue"
@@ -134,10 +134,10 @@ extension RequestReader {
         }
     }
 
-    /// What a type is, behind its aliases; an alias of itself for one of Swift's.
+    /// Returns the kind of a type after resolving its aliases. For a type that Swift has, this is an alias of itself.
     private func kind(_ type: SwiftType, in scope: SchemaReader.Scope) -> Declaration.Kind? {
         var (type, known): (SwiftType, Set<SwiftType>) = (type, [])
-        // An alias may lead to itself.
+        // An alias can refer to itself.
         while case .named(let name) = type, known.insert(type).inserted {
             guard let kind = scope.declarations.first(where: { $0.name == name })?.kind ?? schemas.kinds[name] else {
                 return .alias(type)
@@ -157,7 +157,7 @@ extension RequestReader {
         return { $0 + suffix }
     }
 
-    /// Whether a type is one of several, all of which are plain.
+    /// Returns whether a type is a union of plain types.
     private func isPlainUnion(_ type: SwiftType, in scope: SchemaReader.Scope) -> Bool {
         guard case .named(let name) = type, let declaration = scope.declarations.first(where: { $0.name == name }),
             case .union(let cases, _) = declaration.kind
@@ -166,7 +166,7 @@ extension RequestReader {
         return cases.allSatisfy { isPlainType($0.type, in: inner) }
     }
 
-    /// The path as the inside of a literal.
+    /// Returns the path as the contents of a string literal.
     func path(_ path: String, _ parameters: [Parameter]) -> String {
         let parts = TemplatePart.parts(of: path.hasPrefix("/") ? path.dropFirst() : path[...])
         return parts.map { part in
@@ -176,7 +176,7 @@ extension RequestReader {
                 guard let parameter = parameters.first(where: { $0.source.location == .path && $0.source.name == name })
                 else { return "" }
                 let prefix = ["label": ".", "matrix": ";\(name.escaped)="][parameter.source.style] ?? ""
-                // A segment takes all that describes itself.
+                // `\(segment:)` accepts any `CustomStringConvertible`.
                 let value = Name.declared(parameter.name)
                 if let element = parameter.elementText {
                     let texts = element("$0") == "$0" ? value : "\(value).map { \(element("$0")) }"
@@ -191,9 +191,9 @@ extension RequestReader {
         }.joined()
     }
 
-    /// The text of a parameter, an optional of one if that may be nil.
+    /// Returns an expression for the string of a parameter, optional if the parameter is.
     private func optionalText(_ parameter: Parameter) -> String {
-        // A local or a word of the language may have the same name.
+        // A local variable or a keyword can have the same name.
         let name = "self.\(parameter.name)"
         let isOptional = parameter.type.isOptional && parameter.asText("$0") != "$0"
         return isOptional ? "\(name).map { \(parameter.asText("$0")) }" : parameter.asText(name)
@@ -221,7 +221,7 @@ extension RequestReader {
             request.codingKeys = parameters.map { ($0.name, key($0, parameters)) }
             request.members.append(["var params: Self { self }"])
         }
-        // For these methods parameters are a form otherwise.
+        // With these methods, parameters would be sent as a form.
         if ["POST", "PUT", "PATCH"].contains(operation.method), operation.body == nil {
             request.members.append(["var query: NetworkService.QueryType { .path }"])
         }
@@ -231,7 +231,7 @@ extension RequestReader {
         if case .array = parameter.type.unwrapped { true } else { false }
     }
 
-    /// Whether arrays are written as `a=1&a=2`.
+    /// Returns whether arrays are written as `a=1&a=2`.
     private func repeats(_ parameters: [Parameter]) -> Bool {
         parameters.contains { isArray($0) && $0.source.explodes && $0.source.style == "form" }
     }
@@ -276,7 +276,7 @@ extension RequestReader {
         to request: inout RequestDeclaration
     ) {
         if fields.isEmpty { return }
-        // The last of one name counts: a dictionary has it once.
+        // The last field with a name wins, because a dictionary has each key once.
         var names: Set<String> = []
         let fields = fields.reversed().filter { names.insert($0.name.lowercased()).inserted }.reversed()
         let items = fields.map { "\($0.name.literal): \($0.value)" }

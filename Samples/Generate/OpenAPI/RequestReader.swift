@@ -3,14 +3,14 @@ import Foundation
 
 /// Reads the operations of a document.
 struct RequestReader {
-    /// A header field: its value as it is written in Swift, which is nil to leave the field out.
+    /// A header field. The value is a Swift expression, which is `nil` to leave the field out.
     typealias Field = (name: String, value: String, isOptional: Bool)
 
     var schemas: SchemaReader
     private(set) var operationCount = 0
-    /// The names of all types that stand beside the requests.
+    /// The names of all types next to the requests.
     private var taken: Set<String>
-    /// The arguments of options for a request without a credential.
+    /// The arguments of `RequestOptions` for a request without a credential.
     let withoutCredential: [String]
     var document: OpenAPIDocument { schemas.document }
 
@@ -23,11 +23,11 @@ struct RequestReader {
         taken = Set(schemas.names.values)
     }
 
-    /// The requests; an operation that cannot be one is left out, with a note.
+    /// Returns the requests. An operation that cannot become a request is left out, with a note.
     mutating func requests() -> [RequestDeclaration] {
         let operations = document.operations
         operationCount = operations.count
-        // All names before the first nested type, which must hide none of them.
+        // Find all names before the first nested type, which must not hide any of them.
         let names = operations.map { method, path, result in
             let id = (try? result.get())?.json["operationId"]?.string
             let name = Name.type(id ?? "\(method.lowercased())_\(path)", limit: nil)
@@ -106,7 +106,7 @@ struct RequestReader {
                 if let media {
                     types.insert(media.type)
                     if media.isJSON, let schema = media.schema {
-                        // Among answers without content the item is an optional of it.
+                        // If other responses have no content, the item is an optional of this type.
                         let name = isAmongOthers ? "Status \(status)" : successes.count > 1 ? "Answer" : "Item"
                         answer = .json(item(schema, name, &scope))
                     } else {
@@ -121,7 +121,7 @@ struct RequestReader {
                 request.failures.append(RequestDeclaration.Answer(status: status, content: .json(type)))
             }
         }
-        // What a redirect leads to has no description.
+        // The document doesn't describe the target of a redirect.
         if !hasSuccess, hasRedirect, request.answers.isEmpty {
             request.answers.append(RequestDeclaration.Answer(status: "default", content: .data))
         }
@@ -130,12 +130,12 @@ struct RequestReader {
         }
     }
 
-    /// The type of an answer.
+    /// Returns the type of a response.
     ///
-    /// - Parameter name: for one that has none.
+    /// - Parameter name: The name for a schema without one.
     private mutating func item(_ schema: JSON, _ name: String, _ scope: inout SchemaReader.Scope) -> SwiftType {
         let found = OpenAPISchema((try? document.resolve(schema).json) ?? schema)
-        // The item itself has the name Item; the type of a part of it needs another one.
+        // The item itself is called `Item`, so the type of a part of it needs another name.
         var name = name
         if name == "Item", found.isNullable || found.alternatives?.contains(where: isNull) == true { name = "Answer" }
         if found.kinds == [.array] { name = "Element" }

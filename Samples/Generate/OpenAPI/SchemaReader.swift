@@ -1,20 +1,21 @@
 import EasyNetworkOpenAPI
 import Foundation
 
-/// Finds the Swift types of a document's schemas.
+/// Finds the Swift types for a document's schemas.
 struct SchemaReader {
-    /// Where a declaration is put.
+    /// The place for a declaration.
     struct Scope {
-        /// Names of types that one inside must not hide.
+        /// The names of types that a type in this scope must not hide.
         var taken: TypeNames
-        /// Whether the types are those of a request's body and of nothing else.
+        /// Whether the types belong to a request's body and to nothing else.
         var isBody = false
         var declarations: [Declaration] = []
     }
 
-    /// Names of types, in one scope inside another.
+    /// The names of the types in a scope and in the scopes around it.
     struct TypeNames {
-        /// Those of the scopes around it. All scopes have them in common, as a document may have very many.
+        /// The names of the surrounding scopes. All scopes share these sets, because a document can have very many
+        /// names.
         private let outer: [Set<String>]
         private var own: Set<String>
 
@@ -30,23 +31,24 @@ struct SchemaReader {
     let document: OpenAPIDocument
     /// The names of the types of named schemas.
     let names: [String: String]
-    /// What the types of named schemas are, once ``components()`` has found them.
+    /// The kinds of the named schemas' types, once ``components()`` has found them.
     private(set) var kinds: [String: Declaration.Kind] = [:]
-    /// What could not be read, with its place.
+    /// The parts that could not be read, each with its place.
     private(set) var notes: [InputError] = []
-    /// The named schemas that are a part of a body.
+    /// The named schemas that are part of a body.
     private let sent: Set<String>
     private let objects: FlatObjects
-    /// The references that are being read in place.
+    /// The references that are being read inline.
     private var open: Set<String> = []
-    /// The number of schemas that the one being read is in.
+    /// The nesting depth of the schema that is being read.
     private var depth = 0
-    /// How many schemas may still be read: those that are referred to by other names are read wherever that happens.
+    /// The number of schemas that may still be read. A schema without a component name is read again at every reference
+    /// to it.
     private var left: Int
-    /// Whether a schema was not read.
+    /// Whether a schema was skipped.
     private var isCut = false
 
-    /// Deeper schemas could overflow the stack.
+    /// The largest depth. Deeper schemas could overflow the stack.
     private static let maximumDepth = 100
 
     init(_ document: OpenAPIDocument) {
@@ -61,7 +63,7 @@ struct SchemaReader {
         sent = Self.sent(document)
     }
 
-    /// The named schemas that bodies of requests refer to, also through others.
+    /// Returns the named schemas that request bodies refer to, directly or through others.
     private static func sent(_ document: OpenAPIDocument) -> Set<String> {
         var (found, next): (Set<String>, [JSON]) = (
             [],
@@ -90,7 +92,7 @@ struct SchemaReader {
         notes.append(InputError(message: message, offset: json.offset))
     }
 
-    /// The declarations of all named schemas.
+    /// Returns the declarations of all named schemas.
     mutating func components() -> [Declaration] {
         var scope = Scope(taken: TypeNames(in: [Set(names.values)]))
         for (key, json) in document.schemas {
@@ -112,10 +114,10 @@ struct SchemaReader {
     enum Target {
         /// The type of a named schema.
         case component(String, isSent: Bool)
-        /// A type that is named after what it is the value of.
+        /// A type that is named after its place: a property, an element, a parameter or a body.
         case nested(String)
 
-        /// For what is in it: the value of a key, or an element.
+        /// Returns the target for a nested value: the value of a key, or an element.
         func inner(_ hint: String) -> Target {
             switch self {
             case .component(let name, _): .nested(name + Name.type(hint, limit: nil))
@@ -135,12 +137,14 @@ struct SchemaReader {
         let schema = OpenAPISchema(json)
         let type = plainType(of: schema, as: target, in: &scope)
         if objects.isCut { noteCut(at: json) }
-        // A JSONValue has a case for null.
+        // `JSONValue` has a case for null.
         return schema.isNullable && type != .any ? type.asOptional : type
     }
 
     private mutating func noteCut(at json: JSON) {
-        if !isCut { note("the schemas are too many or too deep: from here on some are not read whole", at: json) }
+        if !isCut {
+            note("too many or too deeply nested schemas: from here on, some are not read completely", at: json)
+        }
         isCut = true
     }
 
@@ -158,7 +162,7 @@ struct SchemaReader {
                 return isNullable ? .optional(.named(name)) : .named(name)
             }
             guard open.insert(reference).inserted else {
-                note("\"\(reference)\" holds itself and has no name: it is a JSONValue", at: json)
+                note("\"\(reference)\" contains itself and has no name, so it becomes a JSONValue", at: json)
                 return .any
             }
             defer { open.remove(reference) }
@@ -174,7 +178,7 @@ struct SchemaReader {
         if let parts = schema.parts {
             let telling = parts.filter(isTelling)
             if telling.count == 1, schema.properties.isEmpty, schema.alternatives == nil {
-                // What the schema itself says beside it, such as its description, is the property's.
+                // The schema's own description and other keys belong to the property.
                 return type(of: telling[0], as: target, in: &scope)
             }
             if let object = objects.object(schema.json) { return structure(object, schema, as: target, in: &scope) }
@@ -182,7 +186,7 @@ struct SchemaReader {
         }
         if let alternatives = schema.alternatives {
             let telling = alternatives.filter(isTelling)
-            // Beside properties, alternatives often only say which of them are required.
+            // Next to properties, alternatives often only say which of them are required.
             if !schema.properties.isEmpty, let object = objects.object(schema.json) {
                 return structure(object, schema, as: target, in: &scope)
             }
@@ -198,7 +202,7 @@ struct SchemaReader {
         }
     }
 
-    /// Whether a schema says more than that there is a value, or that it is null.
+    /// Returns whether a schema says more than that there is a value, or that it is null.
     private func isTelling(_ json: JSON) -> Bool {
         if json["$ref"] != nil { return true }
         let schema = OpenAPISchema(json)
@@ -241,7 +245,7 @@ struct SchemaReader {
 
     // MARK: - Declarations
 
-    /// The name of a new declaration.
+    /// Returns the name of a new declaration.
     private func name(_ target: Target, in scope: inout Scope) -> String {
         switch target {
         case .component(let name, _): return name
@@ -307,9 +311,9 @@ struct SchemaReader {
             var type = type(of: json, as: .nested(key), in: &inner)
             let isRequired = object.required.contains(key)
             let isWritten = isRequired && type.isOptional && isSent
-            // What a server alone sets is missing in a request.
+            // A property that only the server sets is missing in a request.
             let isMissing = !isRequired || isSent && json["readOnly"]?.bool == true
-            // In a body null may mean to remove a value, and a missing key to leave it as it is.
+            // In a body, null can mean to remove a value, and a missing key to keep it.
             if isMissing { type = scope.isBody && type.isOptional ? .optional(type) : type.asOptional }
             let property = Declaration.Property(
                 key: key,
@@ -346,7 +350,7 @@ struct SchemaReader {
         in scope: inout Scope
     ) -> SwiftType {
         if alternatives.count == 1 { return nullable(type(of: alternatives[0], as: target, in: &scope), schema) }
-        // Several lists of texts are one.
+        // Several lists of strings become one.
         let resolved = alternatives.map { OpenAPISchema((try? document.resolve($0).json) ?? $0) }
         if resolved.allSatisfy({ $0.kinds == [.string] && $0.format.isEmpty }) {
             guard resolved.allSatisfy({ $0.values != nil }) else { return nullable(.named("String"), schema) }
@@ -380,7 +384,7 @@ struct SchemaReader {
         return hasNull == true && type != .any ? type.asOptional : type
     }
 
-    /// - Parameter inner: what is declared in the union.
+    /// - Parameter inner: The scope of the declarations inside the union.
     private mutating func union(
         _ types: [(json: JSON?, type: SwiftType)],
         _ schema: OpenAPISchema,
@@ -425,7 +429,8 @@ struct SchemaReader {
         }
     }
 
-    /// How early a schema is tried: one that asks for more comes first, a text last.
+    /// Returns the rank of an alternative. Alternatives with more requirements are tried first, and a plain string
+    /// last.
     private func rank(_ json: JSON) -> Int {
         guard let found = try? document.resolve(json).json else { return 0 }
         let schema = OpenAPISchema(found)
@@ -435,7 +440,7 @@ struct SchemaReader {
         return 1_000 * object.required.count + object.properties.count
     }
 
-    /// The key that tells which of several objects a value is, and its values for each of them.
+    /// Returns the key that distinguishes several objects, and a closure that returns its values for each of them.
     private func discriminator(_ members: [JSON], _ schema: OpenAPISchema) -> (name: String, marks: (JSON) -> [String])?
     {
         if let discriminator = schema.json["discriminator"], let name = discriminator["propertyName"]?.string {
@@ -451,7 +456,7 @@ struct SchemaReader {
                 }
             )
         }
-        // Without one, a key that has one value in each, and not the same.
+        // Without a discriminator, use a key that has exactly one value in each object, and a different one in each.
         let found = members.compactMap { objects.object($0) }.filter { !$0.properties.isEmpty }
         guard found.count > 1 else { return nil }
         func mark(_ object: FlatObject, _ key: String) -> String? {

@@ -1,6 +1,6 @@
 import EasyNetworkOpenAPI
 
-/// A way in which clients of an API prove who they are.
+/// A way for clients of an API to authenticate.
 struct SecurityScheme {
     enum Kind: Equatable {
         case basic, bearer
@@ -11,7 +11,7 @@ struct SecurityScheme {
     let kind: Kind
     let comment: Comment
 
-    /// The header field that it sets.
+    /// The header field that the scheme sets.
     var field: String? {
         switch kind {
         case .basic, .bearer: "Authorization"
@@ -21,7 +21,8 @@ struct SecurityScheme {
         }
     }
 
-    /// The schemes of a document that a header, a query or a cookie expresses; OAuth and OpenID end in a bearer token.
+    /// Returns the schemes of a document that a header, a query or a cookie can express. OAuth and OpenID Connect end
+    /// in a bearer token.
     static func all(of document: OpenAPIDocument) -> [SecurityScheme] {
         var taken: Set<String> = []
         let schemes = document.root["components"]?["securitySchemes"]?.members ?? []

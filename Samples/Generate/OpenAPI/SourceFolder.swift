@@ -1,14 +1,14 @@
 import Foundation
 
-/// The folder of what is written for a document.
+/// The folder of the files for a document.
 struct SourceFolder {
     let url: URL
 
     init(_ url: URL) { self.url = url }
 
-    /// Writes the files that differ, and removes those of an earlier document that are no longer written.
+    /// Writes the files that differ, and removes files of an earlier version of the document that are no longer needed.
     ///
-    /// - Returns: the names of what has changed, in order.
+    /// - Returns: The names of the changed files, in order.
     func write(_ files: [(name: String, text: String)]) throws -> [String] {
         let manager = FileManager.default
         try manager.createDirectory(at: url, withIntermediateDirectories: true)
@@ -19,7 +19,7 @@ struct SourceFolder {
             try Data(text.utf8).write(to: file, options: .atomic)
             changed.append(name)
         }
-        // Another document may have its files in the folder.
+        // Another document can have its files in the same folder.
         guard let root = files.first?.name.dropLast(".swift".count) else { return changed }
         for name in try manager.contentsOfDirectory(atPath: url.path).sorted() where name.hasPrefix("\(root)+") {
             let file = url.appendingPathComponent(name)

@@ -1,7 +1,7 @@
-/// Types that generated code needs for what Swift has no word for.
+/// Types that generated code needs and that Swift doesn't have.
 enum SupportSource {
     static let anyKey = """
-        /// A key that is known when the program runs.
+        /// A key that is known only at run time.
         struct AnyKey: CodingKey {
             var stringValue: String
             var intValue: Int? { nil }
@@ -13,7 +13,7 @@ enum SupportSource {
         """
 
     static let box = """
-        /// Keeps a value apart from the one that it is a part of, so that a type can hold itself.
+        /// Stores a value indirectly, so that a type can contain itself.
         indirect enum Box<Value: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
             case boxed(Value)
 
@@ -35,7 +35,7 @@ enum SupportSource {
         """
 
     static let parameterText = #"""
-        /// Texts of parameters in cookies and paths, of which all but letters, digits and `-._~` is percent-encoded.
+        /// Encodes parameters for cookies and paths. Only letters, digits and `-._~` are not percent-encoded.
         enum ParameterText {
             static func encoded(_ text: String) -> String {
                 let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -43,7 +43,7 @@ enum SupportSource {
                 return text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
             }
 
-            /// An empty list is refused as an empty segment is: it would lead to another resource.
+            /// An empty list is rejected like an empty segment, because it would lead to another resource.
             static func segment(_ texts: [String], separator: String) -> String {
                 texts.isEmpty ? "\(segment: "")" : texts.map { "\(segment: $0)" }.joined(separator: separator)
             }
@@ -53,11 +53,11 @@ enum SupportSource {
     static let formFile = """
         /// A file in a form.
         enum FormFile: Sendable {
-            /// Read while it is sent.
+            /// A file that is read while it is sent.
             case file(URL)
             case data(Data, filename: String)
 
-            /// - Parameter contentType: nil for the type that the file name implies.
+            /// - Parameter contentType: `nil` means the type that the file name implies.
             func append(to form: inout MultipartForm, name: String, contentType: String? = nil) {
                 switch self {
                 case .file(let url): form.append(file: url, name: name, contentType: contentType)
@@ -66,7 +66,7 @@ enum SupportSource {
                 }
             }
 
-            /// Appends a value as JSON. A number that JSON does not have is a text.
+            /// Appends a value as JSON. A number that JSON cannot express becomes a string.
             static func append(
                 _ value: some Encodable,
                 to form: inout MultipartForm,

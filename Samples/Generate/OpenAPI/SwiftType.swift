@@ -1,4 +1,4 @@
-/// A type as it is written in Swift.
+/// A type as written in Swift.
 indirect enum SwiftType: Hashable, Sendable {
     /// `Int`, or the name of a declaration.
     case named(String)
@@ -17,7 +17,7 @@ indirect enum SwiftType: Hashable, Sendable {
         }
     }
 
-    /// The type as an optional; an optional stays as it is.
+    /// The type as an optional. An optional type stays the same.
     var asOptional: SwiftType { isOptional ? self : .optional(self) }
 
     var isOptional: Bool {
@@ -29,7 +29,8 @@ indirect enum SwiftType: Hashable, Sendable {
         if case .optional(let type) = self { type.unwrapped } else { self }
     }
 
-    /// The name of the type of which a value is a part of the whole; nil for what an array or a dictionary keeps apart.
+    /// The name of the type that is stored inline in the value; `nil` for an array or a dictionary, which store their
+    /// values elsewhere.
     var heldName: String? {
         switch self {
         case .named(let name): name
@@ -47,16 +48,16 @@ indirect enum SwiftType: Hashable, Sendable {
     }
 }
 
-/// A type that is generated, with those in it.
+/// A type to generate, with its nested types.
 struct Declaration {
     struct Property {
         let key: String
         let name: String
         var type: SwiftType
         let comment: Comment
-        /// Whether nil is written as null: the property is required.
+        /// Whether `nil` is written as null, because the property is required.
         var writesNull = false
-        /// The name of the property that keeps the value apart, as its type holds this one.
+        /// The name of the property that stores the value indirectly, because its type contains this one.
         var box: String?
     }
 
@@ -69,11 +70,11 @@ struct Declaration {
     }
 
     enum Kind {
-        /// - additional: the type of the members that have no name in the document.
+        /// - additional: The type of the members that have no name in the document.
         case structure([Property], additional: SwiftType?)
-        /// Texts or numbers, as literals. Others are kept, too.
+        /// Strings or numbers, as literals. Other values are kept, too.
         case values([(name: String, literal: String)], raw: String)
-        /// - key: the key of the discriminator.
+        /// - key: The key of the discriminator.
         case union([Case], key: String?)
         case alias(SwiftType)
     }
@@ -82,10 +83,10 @@ struct Declaration {
     let comment: Comment
     var kind: Kind
     var nested: [Declaration] = []
-    /// Whether a value may be in itself.
+    /// Whether a value can contain a value of the same type.
     var isIndirect = false
 
-    /// The types in it and in what is nested in it.
+    /// The types of its members and of the types nested in it.
     var held: [SwiftType] {
         let own: [SwiftType] =
             switch kind {
@@ -101,10 +102,10 @@ struct Declaration {
 // MARK: - Types that hold themselves
 
 extension [Declaration] {
-    /// Marks what must be kept apart for a type to be finite, and makes an alias that is nothing but itself a
-    /// `JSONValue`.
+    /// Marks the values that must be stored indirectly so that types are finite. Turns an alias that only refers to
+    /// itself into `JSONValue`.
     ///
-    /// - Returns: the names of these aliases.
+    /// - Returns: The names of these aliases.
     mutating func breakCircles() -> [String] {
         let broken = circularAliases()
         for index in broken { self[index].kind = .alias(.any) }
@@ -115,7 +116,7 @@ extension [Declaration] {
         return broken.map { self[$0].name }
     }
 
-    /// The first of the aliases of each circle.
+    /// Returns the first alias of each cycle.
     private func circularAliases() -> [Int] {
         let places = Dictionary(indices.map { (self[$0].name, $0) }, uniquingKeysWith: { first, _ in first })
         var (known, broken): (Set<Int>, [Int]) = ([], [])
@@ -132,13 +133,13 @@ extension [Declaration] {
         return broken.sorted()
     }
 
-    /// For each type that holds itself, the types that hold it and that it holds.
+    /// Returns, for each type that contains itself, all types of its cycle.
     private func circles() -> [String: Set<String>] {
         let edges = Dictionary(
             map { ($0.name, Set($0.held.compactMap(\.heldName))) },
             uniquingKeysWith: { $0.union($1) }
         )
-        // The strongly connected components, by Tarjan's algorithm without recursion.
+        // Find the strongly connected components with Tarjan's algorithm, without recursion.
         var (numbers, lows, stack, open): ([String: Int], [String: Int], [String], Set<String>) = ([:], [:], [], [])
         var circles: [String: Set<String>] = [:]
         for root in map(\.name) where numbers[root] == nil {

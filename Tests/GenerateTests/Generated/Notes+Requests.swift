@@ -28,11 +28,11 @@ nonisolated extension Notes {
             }
         }
 
-        /// What the server says when it refuses.
+        /// The error responses of the document.
         public enum Failure: Error, Hashable, Sendable {
             case refused(Status4xx)
 
-            /// - Throws: the error itself, or another one, if the document does not have this answer.
+            /// - Throws: The error itself if the document doesn't describe its response; another error if the body cannot be decoded.
             public init(_ error: NetworkError) throws(NetworkError) {
                 switch error.statusCode ?? 0 {
                 case 400...499: self = .refused(try error.decode(Status4xx.self, with: .json))

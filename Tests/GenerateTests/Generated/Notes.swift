@@ -51,7 +51,7 @@ nonisolated extension Notes {
         }
     }
 
-    /// A key that is known when the program runs.
+    /// A key that is known only at run time.
     public struct AnyKey: CodingKey {
         public var stringValue: String
         public var intValue: Int? { nil }

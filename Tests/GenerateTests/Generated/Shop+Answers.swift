@@ -64,7 +64,7 @@ nonisolated extension Shop {
             }
         }
 
-        /// The answer, by its status.
+        /// The response, by its status.
         enum Answer: Hashable, Sendable {
             case ok(Status200)
             case created(Status201)

@@ -54,11 +54,11 @@ nonisolated extension Shop {
             case filter
         }
 
-        /// What the server says when it refuses.
+        /// The error responses of the document.
         enum Failure: Error, Hashable, Sendable {
             case notFound(Problem)
 
-            /// - Throws: the error itself, or another one, if the document does not have this answer.
+            /// - Throws: The error itself if the document doesn't describe its response; another error if the body cannot be decoded.
             init(_ error: NetworkError) throws(NetworkError) {
                 switch error.statusCode ?? 0 {
                 case 404: self = .notFound(try error.decode(Problem.self, with: .json))

@@ -59,12 +59,12 @@ nonisolated extension Shop {
             static let price = OrderItem(rawValue: "price")
         }
 
-        /// What the server says when it refuses.
+        /// The error responses of the document.
         enum Failure: Error, Hashable, Sendable {
             case unauthorized(Problem)
             case other(Problem)
 
-            /// - Throws: the error itself, or another one, if the document does not have this answer.
+            /// - Throws: The error itself if the document doesn't describe its response; another error if the body cannot be decoded.
             init(_ error: NetworkError) throws(NetworkError) {
                 switch error.statusCode ?? 0 {
                 case 401: self = .unauthorized(try error.decode(Problem.self, with: .json))
@@ -163,12 +163,12 @@ nonisolated extension Shop {
             }
         }
 
-        /// What the server says when it refuses.
+        /// The error responses of the document.
         enum Failure: Error, Hashable, Sendable {
             case unprocessableContent(Status422)
             case other(Problem)
 
-            /// - Throws: the error itself, or another one, if the document does not have this answer.
+            /// - Throws: The error itself if the document doesn't describe its response; another error if the body cannot be decoded.
             init(_ error: NetworkError) throws(NetworkError) {
                 switch error.statusCode ?? 0 {
                 case 422: self = .unprocessableContent(try error.decode(Status422.self, with: .json))

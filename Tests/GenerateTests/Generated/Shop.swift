@@ -11,7 +11,7 @@ nonisolated enum Shop {
     /// A server of the API.
     struct Server: Hashable, Sendable {
         fileprivate let text: String
-        /// For a `HostConfiguration`; nil if it is no URL.
+        /// The base URL for a `HostConfiguration`; `nil` if the text is not a URL.
         var baseURL: URL? { URL(string: text) }
 
         /// Production.
@@ -23,15 +23,15 @@ nonisolated enum Shop {
         }
     }
 
-    /// How a client proves who it is.
+    /// A credential of the client.
     enum Credential: Hashable, Sendable {
         /// A token of the shop.
         case token(String)
         case key(String)
         case person(user: String, password: String)
 
-        /// Adds it to all requests of a host: `HostConfiguration(baseURL: url) { try? credential.apply(to: &$0) }`. For a token that is
-        /// refreshed see `AuthenticationSession`.
+        /// Adds the credential to all requests of a host: `HostConfiguration(baseURL: url) { try? credential.apply(to: &$0) }`.
+        /// To refresh a token, use `AuthenticationSession`.
         func apply(to settings: inout HostSettings) throws(NetworkError) {
             switch self {
             case .token(let value):
@@ -90,7 +90,7 @@ nonisolated extension Shop {
         }
     }
 
-    /// A key that is known when the program runs.
+    /// A key that is known only at run time.
     struct AnyKey: CodingKey {
         var stringValue: String
         var intValue: Int? { nil }
@@ -100,7 +100,7 @@ nonisolated extension Shop {
         init?(intValue: Int) { nil }
     }
 
-    /// Keeps a value apart from the one that it is a part of, so that a type can hold itself.
+    /// Stores a value indirectly, so that a type can contain itself.
     indirect enum Box<Value: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
         case boxed(Value)
 
@@ -120,7 +120,7 @@ nonisolated extension Shop {
         }
     }
 
-    /// Texts of parameters in cookies and paths, of which all but letters, digits and `-._~` is percent-encoded.
+    /// Encodes parameters for cookies and paths. Only letters, digits and `-._~` are not percent-encoded.
     enum ParameterText {
         static func encoded(_ text: String) -> String {
             let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -128,7 +128,7 @@ nonisolated extension Shop {
             return text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
         }
 
-        /// An empty list is refused as an empty segment is: it would lead to another resource.
+        /// An empty list is rejected like an empty segment, because it would lead to another resource.
         static func segment(_ texts: [String], separator: String) -> String {
             texts.isEmpty ? "\(segment: "")" : texts.map { "\(segment: $0)" }.joined(separator: separator)
         }
@@ -136,11 +136,11 @@ nonisolated extension Shop {
 
     /// A file in a form.
     enum FormFile: Sendable {
-        /// Read while it is sent.
+        /// A file that is read while it is sent.
         case file(URL)
         case data(Data, filename: String)
 
-        /// - Parameter contentType: nil for the type that the file name implies.
+        /// - Parameter contentType: `nil` means the type that the file name implies.
         func append(to form: inout MultipartForm, name: String, contentType: String? = nil) {
             switch self {
             case .file(let url): form.append(file: url, name: name, contentType: contentType)
@@ -149,7 +149,7 @@ nonisolated extension Shop {
             }
         }
 
-        /// Appends a value as JSON. A number that JSON does not have is a text.
+        /// Appends a value as JSON. A number that JSON cannot express becomes a string.
         static func append(
             _ value: some Encodable,
             to form: inout MultipartForm,
