@@ -5,7 +5,7 @@ struct Comment {
     /// The lines without `//`, without control characters and without marks that change the text direction.
     private(set) var lines: [String] = []
 
-    /// - Parameter texts: The paragraphs.
+    /// - Parameter texts: The paragraphs of the comment.
     init(_ texts: String?..., isDeprecated: Bool = false) {
         for case let text? in texts { append(text) }
         if isDeprecated { append("Deprecated.") }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// A JSON value with its place and the order of its keys, for programs that read what people write.
+/// A JSON value with its place and the order of its keys, for programs that read files written by people.
 ///
-/// Foundation's parsers lose the order of keys; on Linux they also accept a comma before a bracket, and give no place
-/// for a text that ends too early.
+/// Foundation's parsers lose the order of keys. On Linux, they also accept a comma before a bracket, and report no
+/// place if the file ends too early.
 package struct JSON: Sendable {
     package enum Value: Sendable {
         case null
@@ -25,7 +25,7 @@ package struct JSON: Sendable {
 
     /// - Parameters:
     ///   - data: JSON in UTF-8, with or without a byte order mark.
-    ///   - hasUniqueKeys: whether a key that is repeated in its object is an error.
+    ///   - hasUniqueKeys: Whether a repeated key in an object is an error.
     package static func parse(_ data: Data, hasUniqueKeys: Bool = false) throws(InputError) -> JSON {
         if String(data: data, encoding: .utf8) == nil {
             let offset = zip(data, String(decoding: data, as: UTF8.self).utf8).enumerated().first { $1.0 != $1.1 }?
@@ -38,7 +38,7 @@ package struct JSON: Sendable {
 }
 
 extension JSON {
-    /// The value of a key; the last one if it is repeated. Nil for another value than an object.
+    /// The value of a key, or the last one if the key is repeated. `nil` for a value that is not an object.
     package subscript(key: String) -> JSON? { members?.last { $0.key == key }?.value }
 
     package var members: [(key: String, value: JSON)]? {
@@ -102,10 +102,10 @@ extension JSON {
 }
 
 extension String {
-    /// The text as a literal of Swift, with escapes for all that an editor would not show.
+    /// The string as a Swift literal, with escapes for all characters that an editor would not show.
     package var literal: String { "\"\(escaped)\"" }
 
-    /// The text as it is written in a literal of Swift.
+    /// The string as it is written inside a Swift literal.
     package var escaped: String {
         unicodeScalars.reduce(into: "") { result, scalar in
             if scalar == "\"" || scalar == "\\" { result += "\\" }
@@ -115,7 +115,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// The character, or an escape for one that an editor does not show or a terminal obeys.
+    /// The character, or an escape if an editor does not show it or a terminal would obey it.
     fileprivate var shown: String {
         switch properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .nonspacingMark, .privateUse, .unassigned:
@@ -125,11 +125,11 @@ extension Unicode.Scalar {
     }
 }
 
-/// A mistake in a file.
+/// An error in a file.
 package struct InputError: Error, Equatable {
-    /// One line, also where it repeats a text of the file.
+    /// The message, on one line even if it quotes the file.
     package let message: String
-    /// The number of bytes before the mistake.
+    /// The number of bytes before the error.
     package let offset: Int
 
     private static let maximumLength = 500
@@ -141,10 +141,10 @@ package struct InputError: Error, Equatable {
         self.offset = offset
     }
 
-    /// Line and column of the mistake in its file, counted from 1; a column is a character.
+    /// Returns the line and column of the error in its file, counted from 1. A column is a character.
     package func place(in data: Data) -> (line: Int, column: Int) { Self.places(of: [self], in: data)[0] }
 
-    /// The places of many mistakes, for which the file is read once.
+    /// Returns the places of many errors, reading the file only once.
     package static func places(of errors: [InputError], in data: Data) -> [(line: Int, column: Int)] {
         let bytes = Array(data)
         var places = Array(repeating: (line: 1, column: 1), count: errors.count)
@@ -166,7 +166,7 @@ private struct Parser {
     let hasUniqueKeys: Bool
     var index = 0
 
-    /// Deeper text could overflow the stack.
+    /// The largest depth. Deeper values could overflow the stack.
     private static let maximumDepth = 100
 
     mutating func document() throws(InputError) -> JSON {
@@ -176,13 +176,16 @@ private struct Parser {
         return json
     }
 
-    /// Reads a value with the blanks around it.
+    /// Reads a value and the white space around it.
     private mutating func value(depth: Int) throws(InputError) -> JSON {
         skipBlanks()
         defer { skipBlanks() }
         let offset = index
         guard depth <= Self.maximumDepth else {
-            throw InputError(message: "there are more than \(Self.maximumDepth) levels", offset: offset)
+            throw InputError(
+                message: "the values are nested more than \(Self.maximumDepth) levels deep",
+                offset: offset
+            )
         }
         if take("{") {
             var members: [(key: String, value: JSON)] = []
@@ -212,7 +215,7 @@ private struct Parser {
         return JSON(try number(), offset: offset)
     }
 
-    /// Reads items with commas between them, up to the closing bracket.
+    /// Reads items separated by commas, up to the closing bracket.
     private mutating func list(
         until close: StaticString,
         item: (inout Parser) throws(InputError) -> Void
@@ -271,7 +274,7 @@ private struct Parser {
         while index < bytes.count, [0x20, 0x09, 0x0A, 0x0D].contains(bytes[index]) { index += 1 }
     }
 
-    /// Skips the text if it comes next.
+    /// Skips the text if it is next, and returns whether it was.
     private mutating func take(_ text: StaticString) -> Bool {
         let rest = bytes[min(index, bytes.count)...]
         guard text.withUTF8Buffer({ rest.starts(with: $0) }) else { return false }

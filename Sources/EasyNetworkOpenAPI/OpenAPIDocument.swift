@@ -1,22 +1,23 @@
 import Foundation
 
-/// A document of OpenAPI 3.0 or 3.1 in JSON.
+/// An OpenAPI 3.0 or 3.1 document in JSON.
 ///
-/// It is read where it is asked: what is wrong in one operation is an error of that operation alone.
+/// Each part is read when it is requested, so an error in one operation affects only that operation.
 package struct OpenAPIDocument: Sendable {
     package let root: JSON
-    /// The text, for the places of mistakes. The work that a document may cause is in proportion to its size.
+    /// The bytes of the document, for the places of errors. The work for a document is limited in proportion to its
+    /// size.
     package let data: Data
-    /// Asked for at each reference.
+    /// The schemas by name, which each reference looks up.
     private let schemasByName: [String: JSON]
-    /// The names of schemas with a `$id`, by that.
+    /// The names of the schemas with an `$id`, by that id.
     private let namesByID: [String: String]
-    /// The other components by the references to them.
+    /// The other components, by the references to them.
     private let components: [String: JSON]
-    /// The schemas with an `$anchor`, by that and the `$id` of the schema that they are in.
+    /// The schemas with an `$anchor`, by the `$id` of the schema around them and by the anchor.
     private let anchors: [String: [String: JSON]]
 
-    /// - Throws: an error for a text that is no JSON or repeats a key, for YAML, and for another format or version.
+    /// - Throws: An error for invalid JSON, a repeated key, YAML, or another format or version.
     package init(_ data: Data) throws(InputError) {
         root = try Self.json(data)
         self.data = data
@@ -40,7 +41,7 @@ package struct OpenAPIDocument: Sendable {
             throw InputError(message: message, offset: root.offset)
         }
         guard version.hasPrefix("3.0") || version.hasPrefix("3.1") else {
-            throw InputError(message: "OpenAPI \(version) is not read; 3.0 and 3.1 are", offset: root.offset)
+            throw InputError(message: "OpenAPI \(version) is not supported; use 3.0 or 3.1", offset: root.offset)
         }
         guard root["paths"]?.members != nil || root["components"] != nil || root["webhooks"] != nil else {
             throw InputError(message: "the document has no paths", offset: root.offset)
@@ -58,22 +59,22 @@ package struct OpenAPIDocument: Sendable {
         }
     }
 
-    /// The value that a reference names, or the value itself if it is none.
+    /// Returns the value that a reference names, or the value itself if it is not a reference.
     ///
-    /// - Returns: the value, and the last reference that led to it.
+    /// - Returns: The value, and the last reference that led to it.
     package func resolve(_ json: JSON) throws(InputError) -> (json: JSON, reference: String?) {
         var (result, last) = (json, String?.none)
-        // A chain of references that is longer is a circle.
+        // A longer chain of references must be a cycle.
         for _ in 0..<64 {
             guard let reference = result["$ref"]?.string else { return (result, last) }
             last = reference
             result = try value(of: reference, offset: result.offset)
         }
-        throw InputError(message: "the reference \"\(last ?? "")\" leads to itself", offset: json.offset)
+        throw InputError(message: "the reference \"\(last ?? "")\" refers to itself", offset: json.offset)
     }
 
-    /// - Parameter reference: a JSON Pointer in a fragment (RFC 6901, section 6), or the `$id` of a schema; behind that
-    ///   a pointer, or the `$anchor` of a schema in it (JSON Schema, sections 8.2.1 and 8.2.2).
+    /// - Parameter reference: A JSON Pointer in a fragment (RFC 6901, section 6), or the `$id` of a schema, optionally
+    ///   followed by a pointer or by the `$anchor` of a schema inside (JSON Schema, sections 8.2.1 and 8.2.2).
     private func value(of reference: String, offset: Int) throws(InputError) -> JSON {
         if let name = component(reference), let schema = schemasByName[name] { return schema }
         if let component = components[reference] { return component }
@@ -103,7 +104,7 @@ package struct OpenAPIDocument: Sendable {
         return result
     }
 
-    /// The values with an `$anchor`; the first one of each name.
+    /// Returns the values with an `$anchor`, the first one of each name.
     private static func anchors(in json: JSON) -> [String: JSON] {
         var (anchors, next): ([String: JSON], [JSON]) = ([:], [json])
         while let json = next.popLast() {
@@ -113,8 +114,8 @@ package struct OpenAPIDocument: Sendable {
         return anchors
     }
 
-    /// The name of the schema that a reference leads to: `Pet` for `#/components/schemas/Pet`, or for the `$id` of
-    /// that.
+    /// Returns the name of the schema that a reference leads to: `Pet` for `#/components/schemas/Pet`, or for the
+    /// schema's `$id`.
     package func component(_ reference: String?) -> String? {
         if let reference, let name = namesByID[reference] { return name }
         let prefix = "#/components/schemas/"
@@ -129,7 +130,7 @@ package struct OpenAPIDocument: Sendable {
     /// The named schemas, in the order of the document.
     package var schemas: [(key: String, value: JSON)] { root["components"]?["schemas"]?.members ?? [] }
 
-    /// The paths of servers, `/v1` for `https://api.example.com/v1`, without a slash at the end.
+    /// The paths of the servers, such as `/v1` for `https://api.example.com/v1`, without a trailing slash.
     package var basePaths: [String] {
         (root["servers"]?.elements ?? []).compactMap { server in
             server["url"]?.string.flatMap { URLComponents(string: $0)?.path }
@@ -141,25 +142,25 @@ package struct OpenAPIDocument: Sendable {
 
 /// A request that a document describes.
 package struct OpenAPIOperation: Sendable {
-    /// In upper case.
+    /// The method in upper case.
     package let method: String
-    /// With the names of parameters in braces: `/users/{id}`.
+    /// The path with parameter names in braces: `/users/{id}`.
     package let path: String
     /// The object of the operation.
     package let json: JSON
     package let parameters: [OpenAPIParameter]
     package let body: OpenAPIContent?
-    /// In the order of the document; the status is `200`, `2XX` or `default`.
+    /// The responses in the order of the document. The status is `200`, `2XX` or `default`.
     package let responses: [(status: String, content: OpenAPIContent)]
 }
 
-/// The bodies of a request or an answer, by their types.
+/// The bodies of a request or a response, by their types.
 package struct OpenAPIContent: Sendable {
     package struct Media: Sendable {
-        /// Without its parameters, in lower case: `application/json`.
+        /// The media type without its parameters, in lower case: `application/json`.
         package let type: String
         package let json: JSON
-        /// Nil if the document has none.
+        /// The schema; `nil` if the document does not specify one.
         package let schema: JSON?
 
         package init(type: String, json: JSON, schema: JSON?) {
@@ -177,7 +178,7 @@ package struct OpenAPIContent: Sendable {
     package let isRequired: Bool
     package let media: [Media]
 
-    /// The entry that is read and written as JSON, `application/json` before others; nil if there is none.
+    /// The entry that is read and written as JSON. `application/json` is preferred. `nil` if there is no such entry.
     package var json: Media? { media.first { $0.type == "application/json" } ?? media.first(where: \.isJSON) }
 }
 
@@ -187,21 +188,21 @@ package struct OpenAPIParameter: Sendable {
     package let name: String
     package let location: Location
     package let isRequired: Bool
-    /// How an array or an object is written: `simple`, `form`, `deepObject` and so on.
+    /// The style of an array or an object: `simple`, `form`, `deepObject` and so on.
     package let style: String
     package let explodes: Bool
     /// The object of the parameter.
     package let json: JSON
-    /// Nil if the document has none.
+    /// The schema; `nil` if the document does not specify one.
     package let schema: JSON?
-    /// Whether the value is a text of JSON, or of another type.
+    /// Whether the value has a media type, such as JSON.
     package let hasContent: Bool
 }
 
 extension OpenAPIDocument {
     private static let methods = ["get", "put", "post", "delete", "patch", "head", "options", "trace"]
 
-    /// The operations in the order of the document, each as it is read, or the reason why it cannot be.
+    /// The operations in the order of the document, each as read, or with the reason why it cannot be read.
     package var operations: [(method: String, path: String, result: Result<OpenAPIOperation, InputError>)] {
         (root["paths"]?.members ?? []).flatMap { path, item in
             let item = (try? resolve(item).json) ?? item
@@ -219,7 +220,7 @@ extension OpenAPIDocument {
         _ json: JSON,
         of item: JSON
     ) throws(InputError) -> OpenAPIOperation {
-        // The operation's parameters replace those of its path.
+        // Parameters of the operation replace parameters of its path with the same name and location.
         var all: [OpenAPIParameter] = []
         for list in [item["parameters"], json["parameters"]] {
             for element in list?.elements ?? [] { all.append(try parameter(element)) }
@@ -234,7 +235,10 @@ extension OpenAPIDocument {
         for (key, response) in json["responses"]?.members ?? [] where !key.lowercased().hasPrefix("x-") {
             let status = key.uppercased() == "DEFAULT" ? "default" : key.uppercased()
             guard status == "default" || status.wholeMatch(of: /[1-5](?:[0-9]{2}|XX)/) != nil else {
-                throw InputError(message: "\"\(key)\" is no status of a response", offset: response.offset)
+                throw InputError(
+                    message: "\"\(key)\" is not a response status; use 100 to 599, a class such as 2XX, or default",
+                    offset: response.offset
+                )
             }
             responses.append((status, try content(response)))
         }
@@ -248,7 +252,7 @@ extension OpenAPIDocument {
         )
     }
 
-    /// The last parameter of each name and location.
+    /// Returns the last parameter of each name and location.
     private static func last(of parameters: [OpenAPIParameter]) -> [OpenAPIParameter] {
         var known: [OpenAPIParameter.Location: Set<String>] = [:]
         return parameters.reversed().filter { known[$0.location, default: []].insert($0.name).inserted }.reversed()
@@ -261,9 +265,9 @@ extension OpenAPIDocument {
         for (key, value) in json["content"]?.members ?? [] {
             let type = key.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
             guard type.unicodeScalars.allSatisfy({ ("!"..."~").contains($0) }) else {
-                throw InputError(message: "\"\(key)\" is no type of a body", offset: value.offset)
+                throw InputError(message: "\"\(key)\" is not a media type", offset: value.offset)
             }
-            // When a type stands there with several parameters, such as `;stream=watch`, the first counts.
+            // If a type occurs several times with different parameters, such as `;stream=watch`, use the first one.
             if !types.insert(type).inserted { continue }
             media.append(OpenAPIContent.Media(type: type, json: value, schema: value["schema"]))
         }
@@ -296,7 +300,8 @@ extension OpenAPIDocument {
         )
     }
 
-    /// The members of an object that the query has in place of the object; else the parameter itself.
+    /// Returns the members of an object that are sent in the query instead of the object. For any other parameter,
+    /// returns the parameter itself.
     private func members(of parameter: OpenAPIParameter) -> [OpenAPIParameter] {
         guard parameter.location == .query, parameter.style == "form", parameter.explodes, !parameter.hasContent,
             let json = parameter.schema, let schema = (try? resolve(json).json).map(OpenAPISchema.init),

@@ -1,8 +1,8 @@
 import Foundation
 
-/// The statements of a schema about its values, with the differences between OpenAPI 3.0 and 3.1 evened out.
+/// The rules of a schema for its values. The properties hide the differences between OpenAPI 3.0 and 3.1.
 ///
-/// It is the schema itself: a reference is resolved before.
+/// The JSON is the schema itself: resolve a reference first.
 package struct OpenAPISchema: Sendable {
     package enum Kind: String, Sendable { case null, boolean, integer, number, string, array, object }
 
@@ -10,13 +10,13 @@ package struct OpenAPISchema: Sendable {
 
     package init(_ json: JSON) { self.json = json }
 
-    /// The kinds of its values without null; empty if the schema does not say.
+    /// The kinds of the schema's values, without null. Empty if the schema does not specify any.
     package var kinds: [Kind] {
         var names = json["type"]?.elements?.compactMap(\.string) ?? []
         if let name = json["type"]?.string { names = [name] }
         let kinds = names.compactMap(Kind.init).filter { $0 != .null }
         if !kinds.isEmpty { return kinds }
-        // Many documents leave out what is clear.
+        // Many documents omit a type that is clear from other keys.
         if json["properties"] != nil || json["additionalProperties"] != nil || json["required"] != nil {
             return [.object]
         }
@@ -40,20 +40,20 @@ package struct OpenAPISchema: Sendable {
         return kinds.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
-    /// Whether null is a value.
+    /// Whether null is a possible value.
     package var isNullable: Bool {
         json["nullable"]?.bool == true || json["type"]?.string == "null"
             || json["type"]?.elements?.contains { $0.string == "null" } == true
             || json["enum"]?.elements?.contains(where: \.isNull) == true && json["type"]?.string == nil
     }
 
-    /// Whether null is the only value.
+    /// Whether null is the only possible value.
     package var isNull: Bool {
         json["type"]?.string == "null" || json["enum"]?.elements?.allSatisfy(\.isNull) == true
             || json["const"]?.isNull == true
     }
 
-    /// The only values; nil if there are others.
+    /// The possible values if they are listed; otherwise `nil`.
     package var values: [JSON]? { json["enum"]?.elements ?? json["const"].map { [$0] } }
 
     package var format: String { json["format"]?.string ?? "" }
@@ -61,17 +61,17 @@ package struct OpenAPISchema: Sendable {
     package var required: Set<String> { Set((json["required"]?.elements ?? []).compactMap(\.string)) }
     package var items: JSON? { json["items"] }
 
-    /// The schema of the members that have no name in the document; nil if there is none.
+    /// The schema of the members that have no name in the document; `nil` if there are none.
     package var additional: JSON? {
         guard let schema = json["additionalProperties"] else { return nil }
         return schema.bool == false ? nil : schema
     }
 
-    /// `oneOf` or `anyOf`.
+    /// The schemas of `oneOf` or `anyOf`.
     package var alternatives: [JSON]? { json["oneOf"]?.elements ?? json["anyOf"]?.elements }
     package var parts: [JSON]? { json["allOf"]?.elements }
 
-    /// Whether its values may have parts, or it consists of other schemas.
+    /// Whether the values can have parts, or the schema consists of other schemas.
     package var isCompound: Bool {
         parts != nil || alternatives != nil || kinds.contains(.array) || kinds.contains(.object)
     }

@@ -1,4 +1,4 @@
-/// A part of a text with names in braces, as `/users/{id}` has them.
+/// A part of a string with names in braces, such as `/users/{id}`.
 package enum TemplatePart: Sendable {
     case literal(String)
     case parameter(String)

@@ -132,8 +132,8 @@ struct HostileTextTests {
         let notes = zip(output.notes, places).map { "\($1.line):\($1.column) \($0.message)" }
         #expect(
             notes == [
-                #"2:66 POST /a is left out: "text/x\u{A}let a = 1" is no type of a body"#,
-                #"3:41 GET /b is left out: "2" let" is no status of a response"#,
+                #"2:66 POST /a is left out: "text/x\u{A}let a = 1" is not a media type"#,
+                #"3:41 GET /b is left out: "2" let" is not a response status; use 100 to 599, a class such as 2XX, or default"#,
             ]
         )
         #expect(output.requestCount == 1)

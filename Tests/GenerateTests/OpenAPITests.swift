@@ -58,7 +58,7 @@ struct OpenAPITests {
         #expect(
             messages == [
                 "\"far.json\" is in another document: the value is a JSONValue",
-                "the reference \"#/components/schemas/Self\" leads to itself: the value is a JSONValue",
+                "the reference \"#/components/schemas/Self\" refers to itself: the value is a JSONValue",
                 "GET /a/{b} is left out: the parameter \"b\" of the path /a/{b} is not described",
                 "GET /c: the parameter \"d\" is an object in a header, and is left out",
                 "GET /f is left out: there is no \"#/components/parameters/g\"",
@@ -73,7 +73,7 @@ struct OpenAPITests {
     static let refused: [(String, String)] = [
         ("openapi: 3.0.0\ninfo:\n  title: A", "this is YAML; convert it to JSON first, for example by `yq -o json`"),
         (#"{"swagger": "2.0", "paths": {}}"#, "this is Swagger 2.0: convert it to OpenAPI 3.0 first"),
-        (#"{"openapi": "4.0.0", "paths": {}}"#, "OpenAPI 4.0.0 is not read; 3.0 and 3.1 are"),
+        (#"{"openapi": "4.0.0", "paths": {}}"#, "OpenAPI 4.0.0 is not supported; use 3.0 or 3.1"),
         (#"{"openapi": "3.0.0"}"#, "the document has no paths"),
         ("{", "expected a key in quotes, but the text ends"),
     ]
@@ -134,7 +134,8 @@ struct OpenAPITests {
             "self.childBox3 = child.map(Box.boxed)",
         ] { #expect(lines.contains(line), "\(line)") }
         let messages = output.notes.map(\.message)
-        let cookie = "POST /locals/{container}: the parameter \"Cookie\" is the header of the cookie parameters, and is left out"
+        let cookie =
+            "POST /locals/{container}: the parameter \"Cookie\" is the header of the cookie parameters, and is left out"
         #expect(messages == [cookie])
         let all = output.files.map(\.text).joined()
         #expect(all.components(separatedBy: "\"a\": a").count == 2)

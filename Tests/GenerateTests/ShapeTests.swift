@@ -61,7 +61,7 @@ struct ShapeTests {
             ("[\"\\q\"]", "1:2 the string has an invalid escape"),
             ("\"\\", "1:3 expected the end of the string, but the text ends"),
             ("[1e999]", "1:2 the number is too large"),
-            (String(repeating: "[", count: 200), "1:102 there are more than 100 levels"),
+            (String(repeating: "[", count: 200), "1:102 the values are nested more than 100 levels deep"),
         ]
     )
     func syntax(json: String, message: String) throws {

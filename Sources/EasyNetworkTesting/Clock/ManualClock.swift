@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// A clock that stands still until a test advances it.
+/// A clock whose time changes only when a test advances it.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -12,14 +12,14 @@ import Foundation
 /// ```
 ///
 /// A transport with the same clock, `InMemoryTransport(clock: clock)`, sets a timer for the deadlines of each exchange,
-/// by default 60 seconds of silence: ``waitForTimers(_:timeout:)`` counts those too.
+/// by default for 60 seconds without data. ``waitForTimers(_:timeout:)`` counts these timers, too.
 ///
-/// A timer without delay waits for the next ``advance(by:)`` too; `advance(by: 0)` is enough.
+/// A timer without delay also waits for the next ``advance(by:)``; `advance(by: 0)` is enough.
 public final class ManualClock: NetworkClock, Sendable {
     private struct State: Sendable {
         var now: TimeInterval
         var lastTimer = 0
-        /// It may hold cancelled timers, which have no action any more.
+        /// The queue can contain cancelled timers, which no longer have an action.
         var queue = TimerHeap<Int>()
         var actions: [Int: @Sendable () -> Void] = [:]
 
@@ -42,9 +42,9 @@ public final class ManualClock: NetworkClock, Sendable {
 
     private let state: Watched<State>
 
-    /// A clock that stands still.
+    /// Creates a clock.
     ///
-    /// - Parameter now: the first time in seconds; default 0.
+    /// - Parameter now: The initial time in seconds. Defaults to 0.
     public init(now: TimeInterval = 0) {
         state = Watched(State(now: now))
     }
@@ -58,7 +58,8 @@ public final class ManualClock: NetworkClock, Sendable {
     /// The number of timers that have neither run nor been cancelled.
     public var pendingCount: Int { state.value.actions.count }
 
-    /// Sets a timer; its action is called by an ``advance(by:)``, on the thread that advances, with no lock held.
+    /// Sets a timer. The next ``advance(by:)`` that reaches its time calls the action, on the calling thread and
+    /// without holding a lock.
     public func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
         let order = state.update { state in
             state.lastTimer += 1
@@ -70,30 +71,31 @@ public final class ManualClock: NetworkClock, Sendable {
         return Timer { [weak self] in self?.cancel(order) }
     }
 
-    /// Moves time forward and runs the due timers, in the order of their times, and of their creation for equal times.
+    /// Moves the time forward and runs the due timers, in the order of their times. Timers with equal times run in the
+    /// order of their creation.
     ///
-    /// While an action runs, ``now`` is its time; timers that it sets run as well if they are due by the end. The
-    /// method returns when all have run. It may be called on any thread, also by an action.
+    /// While an action runs, ``now`` is its time. Timers that the action sets also run if they are due. The method
+    /// returns when all actions have run. You can call it on any thread, including from an action.
     ///
-    /// - Parameter seconds: a value below 0 counts as 0.
+    /// - Parameter seconds: A value below 0 counts as 0.
     public func advance(by seconds: TimeInterval) {
         let end = now + (seconds > 0 ? seconds : 0)
         while let action = state.update({ $0.takeNext(until: end) }) { action() }
     }
 
-    /// Waits until at least `count` timers are set at once.
+    /// Waits until at least `count` timers are set at the same time.
     ///
     /// - Parameters:
-    ///   - count: the number of timers.
-    ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 300.
-    /// - Returns: false when the time ran out or the task was cancelled.
+    ///   - count: The number of timers.
+    ///   - timeout: The longest wait in real seconds, so that a broken test ends. Defaults to 300.
+    /// - Returns: `false` if the wait timed out or the task was cancelled.
     @discardableResult
     public func waitForTimers(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await state.wait(timeout: timeout) { $0.actions.count >= count }
     }
 
     private func cancel(_ order: Int) {
-        // The closure is released outside of the lock, because its release may run user code.
+        // Release the closure outside the lock, because its release can run user code.
         _ = state.update { state in
             defer { state.sweep() }
             return state.actions.removeValue(forKey: order)
@@ -101,7 +103,7 @@ public final class ManualClock: NetworkClock, Sendable {
     }
 
     private struct Timer: ClockTimer {
-        /// Holds the clock weakly, because an action of the clock may hold this timer.
+        /// The action holds the clock weakly, because an action of the clock can hold this timer.
         let action: @Sendable () -> Void
 
         func cancel() {

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// A value behind a lock, with a way to wait for a change of it without sleeping.
+/// A value protected by a lock. Callers can wait for a change of the value without sleeping.
 final class Watched<State: Sendable>: Sendable {
     private struct Waiter {
         var condition: @Sendable (State) -> Bool
@@ -41,9 +41,10 @@ final class Watched<State: Sendable>: Sendable {
         return result
     }
 
-    /// Returns true as soon as the condition holds, false after `timeout` seconds or when the task is cancelled.
+    /// Returns `true` as soon as the condition holds, and `false` after `timeout` seconds or when the task is
+    /// cancelled.
     ///
-    /// - Parameter condition: runs under the lock and must only read the value.
+    /// - Parameter condition: Runs while the lock is held, and must only read the value.
     func wait(timeout: TimeInterval, until condition: @escaping @Sendable (State) -> Bool) async -> Bool {
         let id = storage.withLock { storage in
             storage.lastWaiter += 1
@@ -57,7 +58,7 @@ final class Watched<State: Sendable>: Sendable {
                     return false
                 }
                 if holds { return continuation.resume(returning: true) }
-                // If the task was cancelled before the waiter existed, the handler found nothing to end.
+                // If the task was cancelled before the waiter existed, the cancellation handler found no waiter.
                 if Task.isCancelled { return giveUp(id) }
                 let timer = SystemClock().schedule(after: timeout) { [weak self] in self?.giveUp(id) }
                 let isWaiting = storage.withLock { storage in

@@ -1,12 +1,12 @@
 import EasyNetwork
 import Foundation
 
-/// The answers of a HAR file, for ``InMemoryTransport/init(har:clock:)``.
+/// The responses in a HAR file, for ``InMemoryTransport/init(har:clock:)``.
 struct HARRecording: Sendable {
     private struct Entry: Sendable {
         let method: String
         let url: String
-        /// Nil if there is none, or it is not in the file.
+        /// The body of the request. `nil` if the request has no body or the file does not contain it.
         let body: String?
         let result: Result<MockResponse, NetworkError>
         var isUsed = false
@@ -14,10 +14,10 @@ struct HARRecording: Sendable {
 
     private let name: String
     private var entries: [Entry] = []
-    /// The entries of each method and path.
+    /// The indices of the entries by method and path.
     private var places: [String: [Int]] = [:]
 
-    /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no HAR.
+    /// - Throws: `NetworkError.Code.cannotParseResponse` if the file cannot be read or is not a HAR file.
     init(_ file: URL) throws(NetworkError) {
         name = file.lastPathComponent
         let json: Any
@@ -29,16 +29,23 @@ struct HARRecording: Sendable {
         }
         let log = (json as? [String: Any])?["log"] as? [String: Any]
         guard let list = log?["entries"] as? [[String: Any]]
-        else { throw NetworkError(code: .cannotParseResponse, message: "\(file.path) is no HAR file") }
+        else {
+            throw NetworkError(
+                code: .cannotParseResponse,
+                message: "\(file.path) is not a HAR file: log.entries must be an array of objects"
+            )
+        }
         for entry in list.compactMap(Self.entry) {
             places[Self.place(entry.method, entry.url), default: []].append(entries.count)
             entries.append(entry)
         }
     }
 
-    /// The answer to a request: of several entries the next one that was not given yet, else the last one.
+    /// Returns the response to a request. If several entries match, this is the first unused one, or the last one if
+    /// all are used.
     ///
-    /// - Returns: the recorded error, too, or `NetworkError.Code.invalidRequest` if the recording has no answer.
+    /// - Returns: The recorded response or error. `NetworkError.Code.invalidRequest` if the recording has no matching
+    ///   entry.
     mutating func answer(
         to request: TransportRequest,
         _ message: MockRequest
@@ -56,7 +63,7 @@ struct HARRecording: Sendable {
         let isConditional = message.headers["If-None-Match"] != nil || message.headers["If-Modified-Since"] != nil
         return entries[index].result.map { response in
             var response = response
-            // The cache had more when the recording was made than it has now.
+            // The cache had a stored response when the recording was made, but doesn't now.
             if response.statusCode == 304, !isConditional, response.body != .data(Data()) { response.statusCode = 200 }
             return response
         }
@@ -64,8 +71,8 @@ struct HARRecording: Sendable {
 
     private func missing(_ method: String, _ url: String) -> NetworkError {
         let redaction = Redaction.standard
-        var message = "the recording \(name) has no answer to \(method) \(redaction.redacted(url))"
-        // By the length of their common beginning.
+        var message = "the recording \(name) has no response for \(method) \(redaction.redacted(url))"
+        // The nearest entries are those whose URLs share the longest beginning with the request's URL.
         let nearest = entries.enumerated().map { index, entry in
             (index, zip(entry.url.utf8, url.utf8).prefix { $0 == $1 }.count * 2 + (entry.method == method ? 1 : 0))
         }
@@ -74,7 +81,7 @@ struct HARRecording: Sendable {
             let name = "\(entries[index].method) \(redaction.redacted(entries[index].url))"
             if !names.contains(name) { names.append(name) }
         }
-        message += names.isEmpty ? "; it has none at all" : "; nearest: \(names.joined(separator: ", "))"
+        message += names.isEmpty ? "; it contains no responses" : "; nearest: \(names.joined(separator: ", "))"
         return NetworkError(code: .invalidRequest, message: message)
     }
 }
@@ -82,12 +89,13 @@ struct HARRecording: Sendable {
 // MARK: - Reading
 
 extension HARRecording {
-    /// The JSON of a file, without the last line if that is cut: the recorder was killed while it wrote the entry.
+    /// Returns the JSON of a file. The last line is left out if it is incomplete, because the recorder was killed while
+    /// writing the entry.
     private static func document(_ data: Data) throws -> Any {
         do {
             return try JSONSerialization.jsonObject(with: data)
         } catch {
-            // Without the line feed at the end of the file.
+            // Ignore the line feed at the end of the file.
             let lines = data.dropLast()
             guard let end = lines.lastIndex(of: UInt8(ascii: "\n")),
                 let json = try? JSONSerialization.jsonObject(with: lines[..<end] + Data("]}}".utf8))
@@ -96,7 +104,7 @@ extension HARRecording {
         }
     }
 
-    /// - Returns: nil for an entry without an answer: a cancelled one, a WebSocket.
+    /// - Returns: `nil` for an entry without a response, such as a cancelled request or a WebSocket.
     private static func entry(_ json: [String: Any]) -> Entry? {
         guard let request = json["request"] as? [String: Any], let response = json["response"] as? [String: Any],
             let method = request["method"] as? String, let url = request["url"] as? String,
@@ -113,7 +121,7 @@ extension HARRecording {
             return .failure(NetworkError(code: code, message: "recorded as \(name)"))
         }
         guard statusCode != 0 else {
-            return .failure(NetworkError(code: .connectionLost, message: "recorded without an answer"))
+            return .failure(NetworkError(code: .connectionLost, message: "recorded without a response"))
         }
         guard (200...999).contains(statusCode) else { return nil }
         let content = json["content"] as? [String: Any] ?? [:]
@@ -122,17 +130,21 @@ extension HARRecording {
         if isMissing || content["_isIncomplete"] as? Bool == true {
             let reason = content["comment"] as? String ?? "left out"
             return .failure(
-                NetworkError(code: .cannotParseResponse, message: "the recording does not have the body: \(reason)")
+                NetworkError(
+                    code: .cannotParseResponse,
+                    message: "the recording does not contain the whole body: \(reason)"
+                )
             )
         }
         let isEncoded = content["encoding"] as? String == "base64"
         guard let body = isEncoded ? Data(base64Encoded: text ?? "") : Data((text ?? "").utf8) else {
-            return .failure(NetworkError(code: .cannotParseResponse, message: "the recorded body is no Base64"))
+            return .failure(NetworkError(code: .cannotParseResponse, message: "the recorded body is not valid Base64"))
         }
         return .success(MockResponse(statusCode: statusCode, headers: headers(json), body: .data(body)))
     }
 
-    /// The fields, without those of HTTP/2 and those that the decoded body contradicts.
+    /// Returns the header fields, without the pseudo-header fields of HTTP/2 and without fields that contradict the
+    /// decoded body.
     private static func headers(_ json: [String: Any]) -> HTTPHeaders {
         var headers = HTTPHeaders()
         for field in json["headers"] as? [[String: Any]] ?? [] {
@@ -145,7 +157,7 @@ extension HARRecording {
         return headers
     }
 
-    /// The code of a recorded error; nil for a cancellation.
+    /// Returns the code of a recorded error; `nil` for a cancellation.
     private static func code(_ name: String) -> NetworkError.Code? {
         let codes: [NetworkError.Code] = [
             .cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse, .bodyTooLong, .notConnected,
@@ -164,7 +176,8 @@ extension HARRecording {
 // MARK: - Matching
 
 extension HARRecording {
-    /// The URL without user, password and fragment, with scheme and host in lower case and without a default port.
+    /// Returns the URL without user, password and fragment, with scheme and host in lower case, and without a default
+    /// port.
     private static func address(_ url: String) -> String {
         guard var parts = URLComponents(string: url) else { return url }
         parts.scheme = parts.scheme?.lowercased()
@@ -175,19 +188,19 @@ extension HARRecording {
         return parts.string ?? url
     }
 
-    /// The place in the table. A path may have secrets, too.
+    /// Returns the key for the table of entries. The path can contain secrets, too, so it is cut at the first `=`.
     private static func place(_ method: String, _ url: String) -> String {
         let path = url.prefix { $0 != "?" }
         return method + " " + (path.contains("=") ? path.prefix { $0 != "=" } : path)
     }
 
-    /// Whether a text is the recorded one, in which the mark of a redacted secret stands for any value.
+    /// Returns whether a string matches the recorded one, in which the mark of a redacted secret matches any value.
     private static func matches(_ recorded: String, _ text: String) -> Bool {
         guard recorded.contains(Redaction.mark) else { return recorded == text }
         var rest = Array(text.utf8)[...]
         for (index, part) in recorded.components(separatedBy: Redaction.mark).enumerated() {
             if index > 0 {
-                // The byte behind a secret is no part of it.
+                // The byte after a secret ends it.
                 let ends = part.utf8.first.map { [$0] } ?? Array("&#".utf8)
                 rest = rest.drop { !ends.contains($0) }
             }

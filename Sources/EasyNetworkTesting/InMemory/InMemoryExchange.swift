@@ -5,14 +5,14 @@ import Foundation
 /// An exchange of an ``InMemoryTransport``.
 final class InMemoryExchange: TransportExchange, Sendable {
     private struct State: Sendable {
-        /// Nil after the end.
+        /// The receiver of the events. `nil` after the end.
         var events: (@Sendable (TransportEvent) -> Void)?
-        /// The first error that ends the exchange in place of the answer: a cancellation or a passed deadline.
+        /// The first error that ends the exchange instead of the response: a cancellation or a passed deadline.
         var interruption: NetworkError?
         var timers: [any ClockTimer] = []
         var hasHead = false
         var trailers = HTTPHeaders()
-        /// Called when the exchange ends before its answer.
+        /// A closure that is called if the exchange is interrupted.
         var interrupted: (@Sendable () -> Void)?
     }
 
@@ -40,7 +40,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         fail(.cancelled, nil)
     }
 
-    /// - Parameter action: called once when the exchange is interrupted, at once if that has happened.
+    /// - Parameter action: Called once when the exchange is interrupted, immediately if it has already ended.
     func whenInterrupted(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             let isOver = state.events == nil || state.interruption != nil
@@ -50,12 +50,11 @@ final class InMemoryExchange: TransportExchange, Sendable {
         if isOver { action() }
     }
 
-    /// Sets the timer of the earliest deadline. A single one is enough, because the bytes of an answer come all at
-    /// once.
+    /// Sets the timer of the earliest deadline. One timer is enough, because all bytes of a response arrive at once.
     func watchDeadlines() {
         let times = request.deadlines
-        let idle = times.idle.map { ($0, "no byte came in for \($0) seconds") }
-        let total = times.total.map { ($0, "the answer was not complete after \($0) seconds") }
+        let idle = times.idle.map { ($0, "no data was received for \($0) seconds") }
+        let total = times.total.map { ($0, "the response was not complete after \($0) seconds") }
         let firstByte = times.firstByte.map { ($0, "no answer after \($0) seconds") }
         let deadlines = [idle, total, firstByte].compactMap(\.self).filter { !$0.0.isNaN }
         guard let (time, message) = deadlines.min(by: { $0.0 < $1.0 }) else { return }
@@ -68,7 +67,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         queue.async { self.emit(.sent(count)) }
     }
 
-    /// Delivers the answer after its delay.
+    /// Delivers the response after its delay.
     func answer(_ response: MockResponse) {
         if response.delay > 0 {
             setTimer(after: response.delay) { exchange in exchange.queue.async { exchange.play(response) } }
@@ -77,7 +76,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         }
     }
 
-    /// Ends the exchange with an error, unless it has ended. Afterwards no event but the end is delivered.
+    /// Ends the exchange with an error, unless it has ended. After this call, only the end is delivered.
     func fail(_ code: NetworkError.Code, _ message: String?, underlying: (any Error)? = nil) {
         let error = failure(code, message, underlying: underlying)
         let taken: (timers: [any ClockTimer], interrupted: (@Sendable () -> Void)?)? = state.withLock { state in
@@ -93,7 +92,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
     }
 
     private func setTimer(after delay: TimeInterval, _ action: @escaping @Sendable (InMemoryExchange) -> Void) {
-        // The timer keeps the exchange alive until the end cancels it.
+        // The timer keeps the exchange alive until the end of the exchange cancels it.
         let timer = clock.schedule(after: delay) { action(self) }
         let isOver = state.withLock { state in
             if state.events == nil || state.interruption != nil { return true }
@@ -108,13 +107,18 @@ final class InMemoryExchange: TransportExchange, Sendable {
     private func play(_ response: MockResponse) {
         switch response.fault?.kind {
         case .raw:
-            end(failure(.badServerResponse, "bytes in place of an answer are not read in memory"))
+            end(
+                failure(
+                    .badServerResponse,
+                    "InMemoryTransport does not parse the raw bytes of a fault; use MockServer instead"
+                )
+            )
         case .malformed(.statusLine):
             end(failure(.badServerResponse, "the status line is malformed"))
         case .breaksOff(.refuse(let statusCode), _):
             deliver(ResponsePlan(.status(statusCode), method: request.method.rawValue))
         case .breaksOff(let action, let place) where place.isBeforeHead:
-            let message = "the server closed the connection in place of an answer"
+            let message = "the server closed the connection instead of sending a response"
             breakOff(action, message, in: place.isInRequest ? .send : .firstByte)
         case .breaksOff, .malformed, nil:
             deliver(ResponsePlan(response, method: request.method.rawValue))
@@ -122,7 +126,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
     }
 
     private func deliver(_ plan: ResponsePlan) {
-        // RFC 9110, section 15.2: a final answer would have to follow an interim one.
+        // RFC 9110, section 15.2: an interim response must be followed by a final one, and there is none.
         guard plan.statusCode >= 200 else { return }
         emit(.head(TransportHead(statusCode: plan.statusCode, headers: plan.headers)))
         var left = Int.max
@@ -138,12 +142,12 @@ final class InMemoryExchange: TransportExchange, Sendable {
             left -= count
         }
         if case .badChunk = plan.malformation, !plan.isComplete {
-            end(failure(.badServerResponse, "a chunk has no proper size"))
+            end(failure(.badServerResponse, "a chunk has no valid size"))
         } else if plan.isComplete {
             state.withLock { $0.trailers = plan.trailers }
             end(nil)
         } else {
-            breakOff(plan.ending ?? .close, "the answer is not complete")
+            breakOff(plan.ending ?? .close, "the response is not complete")
         }
     }
 
@@ -158,7 +162,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         }
     }
 
-    /// Delivers an event, unless the exchange was interrupted, possibly by the receiver of the last one.
+    /// Delivers an event, unless the exchange was interrupted, possibly by the receiver of the previous event.
     private func emit(_ event: TransportEvent) {
         let events = state.withLock { state in
             guard state.interruption == nil else { return nil as (@Sendable (TransportEvent) -> Void)? }
@@ -168,9 +172,9 @@ final class InMemoryExchange: TransportExchange, Sendable {
         events?(event)
     }
 
-    /// Delivers the end, once.
+    /// Delivers the end.
     ///
-    /// - Parameter phase: the phase of an exchange without a head.
+    /// - Parameter phase: The phase of an exchange whose head was not delivered.
     private func end(_ error: NetworkError?, in phase: TransportPhase = .firstByte) {
         let now = clock.now
         let (before, events) = state.withLock { state in

@@ -2,32 +2,32 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// A transport without sockets that gives scripted answers, for tests that need no real connection.
+/// A transport without sockets that returns scripted responses, for tests that need no real connection.
 ///
 /// ```swift
 /// let transport = InMemoryTransport()
 /// transport.route("GET", "/users/1") { _ in .json(["name": "Ada"]) }
 /// ```
 ///
-/// Routes match the path only, so that every http or https host works. Bodies are delivered as they are scripted,
-/// without compression and decompression. Faults end an exchange as those of the server do:
+/// Routes match only the path, so every http or https host works. Bodies are delivered as scripted, without compression
+/// or decompression. Faults end an exchange as they do with the server:
 ///
-/// | fault or answer | events |
+/// | fault or response | events |
 /// |-|-|
 /// | `.stall`, `.halfOpen`, or a status of 1xx | none until a cancellation or a deadline |
 /// | `.close`, `.reset` | the end, with `NetworkError.Code.connectionLost` |
-/// | one of these in the body | head, the bytes, then the same; only the end when nothing is missing |
+/// | one of these in the body | head, the bytes, then the same; a normal end if no bytes are missing |
 /// | `.truncate(after:)`, a length too long | head, the bytes, the end with `.connectionLost` |
 /// | a length too short | head, that many bytes, the end |
 /// | `.badChunk` | head, the bytes, the end with `.badServerResponse` |
-/// | `.refuse` | the answer with its status |
+/// | `.refuse` | the response with its status |
 /// | `.raw`, `.statusLine` | the end, with `.badServerResponse` |
-/// | any other malformation | the answer |
+/// | any other malformation | the response |
 ///
-/// An exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns, and one for
-/// the delay of an answer, if there is one, after the closure of the route has returned.
+/// Each exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns. If the
+/// response has a delay, it sets another one after the closure of the route has returned.
 ///
-/// ``init(har:clock:)`` answers from a recording.
+/// To respond from a recording, use ``init(har:clock:)``.
 public final class InMemoryTransport: NetworkTransport, Sendable {
     let clock: any NetworkClock
     private let routes = Locked(MockRoutes())
@@ -39,65 +39,68 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
         autoreleaseFrequency: .workItem
     )
 
-    /// A transport without routes.
+    /// Creates a transport without routes.
     ///
-    /// - Parameter clock: for delays and deadlines; default `SystemClock`.
+    /// - Parameter clock: The clock for delays and deadlines. Defaults to `SystemClock`.
     public init(clock: any NetworkClock = SystemClock()) {
         self.clock = clock
         recording = nil
     }
 
-    /// A transport that answers from a HAR file: a recording of a `TrafficRecorder`, or one of a browser.
+    /// Creates a transport that responds from a HAR file, recorded by a `TrafficRecorder` or a browser.
     ///
     /// ```swift
     /// let transport = try InMemoryTransport(har: URL(fileURLWithPath: "traffic.har"))
     /// let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport)
     /// ```
     ///
-    /// A request gets the answer that was recorded for its method and URL, and, if there are several with different
-    /// bodies, for its body. Equal requests get their answers in order; the last one repeats. A value that was redacted
-    /// in the file stands for any value. A recorded failure is one again. A request without an answer fails with
-    /// `NetworkError.Code.invalidRequest`, which names the nearest ones; one whose body is not whole in the file with
-    /// `.cannotParseResponse`. Answers come at once. A ``route(_:_:_:)`` replaces the answers for its path.
+    /// A request receives the response that was recorded for its method and URL. If there are several with different
+    /// request bodies, the body must match, too. Equal requests receive their responses in order; the last one repeats.
+    /// A value that was redacted in the file matches any value. A recorded failure fails again. Responses arrive
+    /// without delay. A ``route(_:_:_:)`` replaces the recorded responses for its path.
+    ///
+    /// A request without a recorded response fails with `NetworkError.Code.invalidRequest`, and the error names the
+    /// nearest ones. If the file does not contain the whole body of the response, the request fails with
+    /// `.cannotParseResponse`.
     ///
     /// - Parameters:
-    ///   - file: read at once.
-    ///   - clock: for delays and deadlines; default `SystemClock`.
-    /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no HAR.
+    ///   - file: The HAR file, which is read immediately.
+    ///   - clock: The clock for delays and deadlines. Defaults to `SystemClock`.
+    /// - Throws: `NetworkError.Code.cannotParseResponse` if the file cannot be read or is not a HAR file.
     public init(har file: URL, clock: any NetworkClock = SystemClock()) throws(NetworkError) {
         self.clock = clock
         recording = Locked(try HARRecording(file))
     }
 
-    /// Sets the answer to a request, with the rules of ``MockServer/route(_:_:_:)``.
+    /// Sets the response for a request, with the rules of ``MockServer/route(_:_:_:)``.
     ///
     /// - Parameters:
-    ///   - method: see ``MockServer/route(_:_:_:)``.
-    ///   - path: see ``MockServer/route(_:_:_:)``.
-    ///   - answer: called on a concurrent queue.
+    ///   - method: See ``MockServer/route(_:_:_:)``.
+    ///   - path: See ``MockServer/route(_:_:_:)``.
+    ///   - answer: Called on a concurrent queue.
     public func route(
         _ method: String,
         _ path: String,
         _ answer: @escaping @Sendable (MockRequest) -> MockResponse
     ) {
-        // The replaced closure is released outside of the lock, because its release may run user code.
+        // Release the replaced closure outside the lock, because its release can run user code.
         _ = routes.withLock { $0.add(method, path, answer) }
     }
 
-    /// All received requests in order. A request that cannot be sent is never received.
+    /// All received requests, in order. A request that cannot be sent is never received.
     public var requests: [MockRequest] { received.value }
 
-    /// The received requests to a raw path, in order; the query does not count.
+    /// Returns the received requests with a raw path, in order. The query is ignored.
     public func requests(to path: String) -> [MockRequest] {
         requests.filter { $0.path == path }
     }
 
-    /// Waits until at least `count` requests have been received, answered or not.
+    /// Waits until at least `count` requests have been received, with or without a response.
     ///
     /// - Parameters:
-    ///   - count: the number of requests.
-    ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 300.
-    /// - Returns: false when the time ran out or the task was cancelled.
+    ///   - count: The number of requests.
+    ///   - timeout: The longest wait in real seconds, so that a broken test ends. Defaults to 300.
+    /// - Returns: `false` if the wait timed out or the task was cancelled.
     @discardableResult
     public func waitForRequests(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await received.wait(timeout: timeout) { $0.count >= count }
@@ -110,13 +113,13 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     ) -> any TransportExchange {
         let exchange = InMemoryExchange(request, clock: clock, events: events)
         exchange.watchDeadlines()
-        // The file of a body is read there too, so that it does not block other exchanges.
+        // The worker also reads the file of a body, so that this does not block other exchanges.
         workers.async { self.send(request, on: exchange) }
         return exchange
     }
 
     private func send(_ request: TransportRequest, on exchange: InMemoryExchange) {
-        // A request that was cancelled by now is not sent.
+        // A request that is already cancelled is not sent.
         guard !exchange.isInterrupted else { return }
         if request.isWanted?() == false { return exchange.cancel() }
         if case .stream(let stream) = request.body {
@@ -152,19 +155,19 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
 }
 
 extension TransportRequest {
-    /// The request as a server receives it, with the fields that a transport adds.
+    /// Returns the request as a server would receive it, with the fields that a transport adds.
     ///
-    /// - Throws: `NetworkError.Code.invalidRequest` for a request that cannot be sent.
+    /// - Throws: `NetworkError.Code.invalidRequest` if the request cannot be sent.
     func mockRequest() throws(NetworkError) -> MockRequest {
         try check()
         guard let components = URLComponents(url: url, resolvingAgainstBaseURL: true),
             let host = components.percentEncodedHost
-        else { throw NetworkError(code: .invalidRequest, message: "\(url.withoutSecrets) is no address") }
+        else { throw NetworkError(code: .invalidRequest, message: "\(url.withoutSecrets) is not a valid URL") }
         let bytes = try bodyBytes()
-        // The transport frames the body.
+        // The transport sets the framing fields itself.
         var headers = HTTPHeaders(headers.filter { !$0.isFraming })
         if headers["Host"] == nil { headers["Host"] = components.port.map { "\(host):\($0)" } ?? host }
-        // RFC 9110, section 8.6: a method that usually has a body also has the length of an empty one.
+        // RFC 9110, section 8.6: a method that usually has a body also sends the length of an empty one.
         let usuallyHasBody = method == .post || method == .put || method == .patch
         if headers["Content-Length"] == nil, bytes != nil || usuallyHasBody {
             headers["Content-Length"] = String(bytes?.count ?? 0)
@@ -179,8 +182,8 @@ extension TransportRequest {
         case .none: return nil
         case .data(let data): return data
         case .stream(let stream):
-            // InMemoryTransport writes a stream to a file first.
-            throw NetworkError(code: .invalidRequest, message: "\(stream) is not read at once")
+            // `InMemoryTransport` writes a stream to a file before this call.
+            throw NetworkError(code: .invalidRequest, message: "\(stream) cannot be read synchronously")
         case .file(let file):
             do {
                 return try Data(contentsOf: file)

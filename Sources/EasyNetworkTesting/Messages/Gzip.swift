@@ -3,10 +3,10 @@ import Foundation
 
 /// Writes gzip (RFC 1952), which Foundation cannot write on Linux.
 enum Gzip {
-    /// The header without name, time and operating system.
+    /// The header, without name, time and operating system.
     private static let header = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF])
 
-    /// The bytes in blocks that are not compressed (RFC 1951, section 3.2.4).
+    /// Returns the bytes in blocks that are not compressed (RFC 1951, section 3.2.4).
     static func stored(_ data: Data) -> Data {
         var result = header
         var rest = data[...]
@@ -23,7 +23,7 @@ enum Gzip {
         return finished(result, checksum, count: data.count)
     }
 
-    /// `count` zeros in about a 1,032th of their size, the best ratio of DEFLATE.
+    /// Returns `count` zeros in about a 1,032nd of their size, the best ratio of DEFLATE.
     static func zeros(_ count: Int) -> Data {
         var writer = BitWriter()
         // The last block, with dynamic codes (RFC 1951, section 3.2.7): 286 for literals and lengths, 1 for distances.
@@ -72,13 +72,13 @@ extension Data {
     }
 }
 
-/// Writes bits into bytes from the lowest bit on, as DEFLATE does (RFC 1951, section 3.1.1).
+/// Writes bits into bytes, starting with the lowest bit, as DEFLATE does (RFC 1951, section 3.1.1).
 struct BitWriter {
     private(set) var bytes = Data()
     private var pending: UInt64 = 0
     private var pendingCount = 0
 
-    /// Writes a number from its lowest bit on.
+    /// Writes a number, starting with its lowest bit.
     mutating func write(_ value: UInt64, bits: Int) {
         pending |= value << UInt64(pendingCount)
         pendingCount += bits
@@ -89,7 +89,7 @@ struct BitWriter {
         }
     }
 
-    /// Writes a Huffman code from its highest bit on.
+    /// Writes a Huffman code, starting with its highest bit.
     mutating func write(code: String) {
         for bit in code.utf8 { write(bit == UInt8(ascii: "1") ? 1 : 0, bits: 1) }
     }
@@ -104,7 +104,7 @@ struct BitWriter {
         bytes.append(Data(count: whole - 1))
     }
 
-    /// The bytes, with zeros at the end of the last one.
+    /// Returns the bytes, with the last one padded with zeros.
     consuming func finished() -> Data {
         if pendingCount > 0 { bytes.append(UInt8(truncatingIfNeeded: pending)) }
         return bytes
@@ -112,10 +112,10 @@ struct BitWriter {
 }
 
 extension CRC32 {
-    /// Appends zeros in a time logarithmic in their number: a zero changes the state by a linear map of its bits, which
-    /// is squared repeatedly.
+    /// Appends zeros in logarithmic time. A zero byte changes the state by a linear map of its bits, and repeated
+    /// squaring of that map skips many zeros at once.
     mutating func appendZeros(_ count: Int) {
-        // The images of the 32 bits.
+        // The images of the 32 bits under the map.
         var map = (0..<32).map { bit -> UInt32 in
             let value = UInt32(1) << UInt32(bit)
             return Self.table[Int(UInt8(truncatingIfNeeded: value))] ^ value >> 8

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// A request as ``MockServer`` or ``InMemoryTransport`` received it: not decoded, merged or sorted.
+/// A request as ``MockServer`` or ``InMemoryTransport`` received it, without decoding, merging or sorting.
 ///
 /// ```swift
 /// server.route("POST", "/users") { request in
@@ -12,28 +12,28 @@ import Foundation
 public struct MockRequest: Sendable {
     /// The method in its original case.
     public let method: String
-    /// The request-target as it was sent, percent-escapes included (RFC 9112, section 3.2).
+    /// The request target as it was sent, including percent escapes (RFC 9112, section 3.2).
     public let target: String
-    /// The path of the target, before `?`, with its percent-escapes. It is `/` for a target that names a host only.
+    /// The path of the target, before `?`, with its percent escapes. For a target that names only a host, it is `/`.
     public let path: String
-    /// The text after the first `?` of the target, with its percent-escapes; nil without a `?`.
+    /// The part of the target after the first `?`, with its percent escapes. `nil` if there is no `?`.
     public let query: String?
-    /// The header fields in their original order, repeats included.
+    /// The header fields in their original order, including repeated ones.
     public let headers: HTTPHeaders
-    /// The body without the chunked coding; empty without a body.
+    /// The body without the chunked coding. Empty if there is no body.
     public let body: Data
-    /// The number of the server's connection, from 1. Requests with one number came on one connection. It is 0 for
-    /// ``InMemoryTransport``, which has no connections.
+    /// The number of the server's connection, from 1. Requests with the same number arrived on the same connection. It
+    /// is 0 for ``InMemoryTransport``, which has no connections.
     public let connection: Int
 
-    /// A request for a direct call of an answer closure.
+    /// Creates a request, for example to call the closure of a route directly.
     ///
     /// - Parameters:
-    ///   - method: the method.
-    ///   - target: the raw path and query, or an absolute URL.
-    ///   - headers: default none.
-    ///   - body: default empty.
-    ///   - connection: default 0.
+    ///   - method: The method.
+    ///   - target: The raw path and query, or an absolute URL.
+    ///   - headers: The header fields. Defaults to none.
+    ///   - body: The body. Defaults to no bytes.
+    ///   - connection: The number of the connection. Defaults to 0.
     public init(
         method: String,
         target: String,
@@ -51,8 +51,8 @@ public struct MockRequest: Sendable {
 
     /// The names and values of the query, percent-decoded, in order.
     ///
-    /// A name without `=` has no value; a `+` is a plus, because it means a space only in forms. An item with an
-    /// invalid escape is not decoded.
+    /// A name without `=` has no value. A `+` stays a plus sign, because it means a space only in forms. An item with
+    /// an invalid escape is not decoded.
     public var queryItems: [(name: String, value: String?)] {
         (query ?? "").split(separator: "&").map { item in
             let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -60,7 +60,7 @@ public struct MockRequest: Sendable {
         }
     }
 
-    /// The body as JSON, which may be a single string or number; nil when it is no JSON.
+    /// Returns the body as JSON, which can be a single string or number. Returns `nil` if the body is not valid JSON.
     public func json() -> Any? {
         try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
     }
@@ -69,8 +69,8 @@ public struct MockRequest: Sendable {
         text.removingPercentEncoding ?? String(text)
     }
 
-    /// Splits the target (RFC 9112, section 3.2): `/path?query`, `http://host/path?query`, or any other text, which is
-    /// a path.
+    /// Splits the target (RFC 9112, section 3.2): `/path?query`, `http://host/path?query`, or any other string, which
+    /// counts as a path.
     private static func split(_ target: String) -> (path: String, query: String?) {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var path = parts.first.map(String.init) ?? ""

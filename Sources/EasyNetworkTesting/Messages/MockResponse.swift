@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// The answer of a route: a status, header fields and a body, or a fault.
+/// The response of a route: a status, header fields and a body, or a fault.
 ///
 /// ```swift
 /// server.route("GET", "/slow") { _ in
@@ -11,10 +11,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The header fields are sent as they are, except for those that frame the message: `Content-Length` and
-/// `Transfer-Encoding` follow from the body. A scripted `Content-Length` stays in the answer to HEAD and in a 304. A
-/// response that cannot be sent, for example because of a line break in a header field, becomes a 500 whose body gives
-/// the reason.
+/// The header fields are sent unchanged, except for `Content-Length` and `Transfer-Encoding`, which follow from the
+/// body. A scripted `Content-Length` is kept in a response to HEAD and in a 304. A response that cannot be sent, for
+/// example because a header field contains a line break, is replaced by a 500 whose body gives the reason.
 public struct MockResponse: Sendable {
     /// The bytes of a body and their framing.
     ///
@@ -22,16 +21,16 @@ public struct MockResponse: Sendable {
     /// server.route("GET", "/large") { _ in MockResponse(body: .repeating(0, count: 1_000_000_000)) }
     /// ```
     public enum Body: Hashable, Sendable {
-        /// Sent with a `Content-Length`.
+        /// Bytes that are sent with a `Content-Length`.
         case data(Data)
-        /// Sent with `Transfer-Encoding: chunked`, one chunk for each element that is not empty.
+        /// Bytes that are sent with `Transfer-Encoding: chunked`, one chunk for each element that is not empty.
         case chunks([Data])
-        /// A repeated byte, sent with a `Content-Length`. The bytes are made while they are sent, so that a body of
-        /// many gigabytes takes no memory. A count below 0 counts as 0.
+        /// A repeated byte, sent with a `Content-Length`. The bytes are created while they are sent, so a body of many
+        /// gigabytes needs no memory. A count below 0 counts as 0.
         case repeating(UInt8, count: Int)
     }
 
-    /// An answer before the final one (RFC 9110, section 15.2).
+    /// A response before the final one (RFC 9110, section 15.2).
     ///
     /// ```swift
     /// let hints = MockResponse.Interim(103, headers: ["Link": "</style.css>; rel=preload"])
@@ -40,37 +39,38 @@ public struct MockResponse: Sendable {
     public struct Interim: Hashable, Sendable {
         /// The status, from 100 to 199.
         public var statusCode: Int
-        /// The header fields. Default none.
+        /// The header fields. Defaults to none.
         public var headers: HTTPHeaders
 
-        /// Creates an interim answer.
+        /// Creates an interim response.
         public init(_ statusCode: Int, headers: HTTPHeaders = HTTPHeaders()) {
             self.statusCode = statusCode
             self.headers = headers
         }
     }
 
-    /// The status, from 100 to 999. Default 200. An answer with 1xx, 204 or 304 and each answer to HEAD has no body.
+    /// The status, from 100 to 999. Defaults to 200. Responses with 1xx, 204 or 304, and all responses to HEAD, have no
+    /// body.
     public var statusCode: Int
-    /// The header fields. Default none. A `Connection: close` closes the connection after the answer.
+    /// The header fields. Defaults to none. `Connection: close` closes the connection after the response.
     public var headers: HTTPHeaders
-    /// The body. Default no bytes.
+    /// The body. Defaults to no bytes.
     public var body: Body
-    /// The seconds between the closure's return and the first byte of the answer, or its fault. Default 0.
+    /// The seconds between the closure's return and the first byte of the response, or its fault. Defaults to 0.
     public var delay: TimeInterval
-    /// A failure for the client. Default nil.
+    /// A failure for the client. Defaults to `nil`.
     public var fault: Fault?
-    /// Answers before this one, after the delay: 100, 102, 103. Default none. A client of HTTP/1.0 gets none (RFC 9110,
-    /// section 15.2). ``InMemoryTransport`` ignores them, as transports do.
+    /// Interim responses that are sent before this one, after the delay: 100, 102, 103. Defaults to none. An HTTP/1.0
+    /// client receives none (RFC 9110, section 15.2). ``InMemoryTransport`` ignores them, as transports do.
     public var interim: [Interim]
-    /// The fields after the body, which is then sent in chunks. Default none. They are left out without a chunked body:
-    /// for HEAD, a status without body, a client of HTTP/1.0, and in ``InMemoryTransport``.
+    /// The trailer fields after the body, which is then sent in chunks. Defaults to none. They are omitted if there is
+    /// no chunked body: for HEAD, for a status without a body, for an HTTP/1.0 client, and in ``InMemoryTransport``.
     public var trailers: HTTPHeaders
-    /// The highest speed of the answer, head included, in bytes per second; a value below 1 counts as 1. Default nil,
-    /// as fast as the client reads. ``InMemoryTransport`` ignores it.
+    /// The highest speed of the response, including its head, in bytes per second. A value below 1 counts as 1.
+    /// Defaults to `nil`: as fast as the client reads. ``InMemoryTransport`` ignores it.
     public var bytesPerSecond: Int?
 
-    /// Creates an answer. The defaults are those of the properties.
+    /// Creates a response. For the default values, see the properties.
     public init(
         statusCode: Int = 200,
         headers: HTTPHeaders = HTTPHeaders(),
@@ -93,22 +93,22 @@ public struct MockResponse: Sendable {
 }
 
 extension MockResponse {
-    /// An answer without body.
+    /// Returns a response without a body.
     public static func status(_ statusCode: Int, headers: HTTPHeaders = HTTPHeaders()) -> MockResponse {
         MockResponse(statusCode: statusCode, headers: headers)
     }
 
-    /// An answer with a fault.
+    /// Returns a response with a fault.
     public static func fault(_ fault: Fault) -> MockResponse {
         MockResponse(fault: fault)
     }
 
-    /// Bytes with a `Content-Length`.
+    /// Returns a response with bytes and a `Content-Length`.
     ///
     /// - Parameters:
-    ///   - data: the body.
-    ///   - status: default 200.
-    ///   - headers: default none, so that there is no `Content-Type` either.
+    ///   - data: The body.
+    ///   - status: The status. Defaults to 200.
+    ///   - headers: The header fields. Defaults to none, so there is no `Content-Type` either.
     public static func data(
         _ data: Data,
         status: Int = 200,
@@ -117,12 +117,12 @@ extension MockResponse {
         MockResponse(statusCode: status, headers: headers, body: .data(data))
     }
 
-    /// Bytes in chunks, without a `Content-Length`.
+    /// Returns a response with bytes in chunks, without a `Content-Length`.
     ///
     /// - Parameters:
-    ///   - chunks: the chunks of the body.
-    ///   - status: default 200.
-    ///   - headers: default none.
+    ///   - chunks: The chunks of the body.
+    ///   - status: The status. Defaults to 200.
+    ///   - headers: The header fields. Defaults to none.
     public static func chunked(
         _ chunks: [Data],
         status: Int = 200,
@@ -131,7 +131,7 @@ extension MockResponse {
         MockResponse(statusCode: status, headers: headers, body: .chunks(chunks))
     }
 
-    /// Text in UTF-8 with its `Content-Type`, unless `headers` has one.
+    /// Returns a response with a string in UTF-8 and its `Content-Type`, unless `headers` contains one.
     public static func text(
         _ text: String,
         status: Int = 200,
@@ -140,14 +140,14 @@ extension MockResponse {
         typed("text/plain; charset=utf-8", Data(text.utf8), status, headers)
     }
 
-    /// A dictionary, an array or a single value as JSON with sorted keys and its `Content-Type`, unless `headers` has
-    /// one. A value that is no JSON gives a 500 whose body says so.
+    /// Returns a response with a dictionary, an array or a single value as JSON with sorted keys, and its
+    /// `Content-Type`, unless `headers` contains one. A value that is not valid JSON returns a 500 whose body says so.
     public static func json(
         _ value: Any,
         status: Int = 200,
         headers: HTTPHeaders = HTTPHeaders()
     ) -> MockResponse {
-        // On Apple's platforms the serialization would raise an exception that Swift cannot catch. The array makes a
+        // On Apple platforms, the serialization would raise an exception that Swift cannot catch. The array makes a
         // single value valid.
         guard JSONSerialization.isValidJSONObject([value]) else {
             return unsendable("the value of type \(type(of: value)) is not valid JSON")
@@ -161,7 +161,7 @@ extension MockResponse {
         }
     }
 
-    /// A dictionary literal of mixed values as JSON; see the other `json`.
+    /// Returns a response with a dictionary literal of mixed values as JSON; see the other `json` methods.
     public static func json(
         _ object: [String: Any],
         status: Int = 200,
@@ -170,8 +170,8 @@ extension MockResponse {
         json(object as Any, status: status, headers: headers)
     }
 
-    /// A value as JSON, written by a `JSONEncoder` with sorted keys, and its `Content-Type`, unless `headers` has one.
-    /// A value that cannot be encoded gives a 500 whose body says so.
+    /// Returns a response with a value as JSON, encoded by a `JSONEncoder` with sorted keys, and its `Content-Type`,
+    /// unless `headers` contains one. A value that cannot be encoded returns a 500 whose body says so.
     public static func json<Value: Encodable>(
         _ value: Value,
         status: Int = 200,
@@ -186,7 +186,7 @@ extension MockResponse {
         }
     }
 
-    /// The answer in place of a scripted response that cannot be sent.
+    /// Returns the response that replaces a scripted one that cannot be sent.
     static func unsendable(_ reason: String) -> MockResponse {
         error("the scripted response cannot be sent: \(reason)", status: 500)
     }
@@ -208,14 +208,14 @@ extension MockResponse {
 }
 
 extension MockResponse {
-    /// Bytes with `Content-Encoding: gzip`, in that format but not smaller.
+    /// Returns a response with `Content-Encoding: gzip`. The bytes are in that format, but not smaller.
     ///
     /// - Parameters:
-    ///   - data: the decoded bytes.
-    ///   - missing: the number of bytes that are cut from the end of the gzip stream, whose last 8 are the checksum and
-    ///     the length. The answer is complete and its `Content-Length` correct. Default 0.
-    ///   - status: default 200.
-    ///   - headers: default none.
+    ///   - data: The decoded bytes.
+    ///   - missing: The number of bytes cut from the end of the gzip stream, whose last 8 bytes are the checksum and
+    ///     the length. The response is complete, and its `Content-Length` is correct. Defaults to 0.
+    ///   - status: The status. Defaults to 200.
+    ///   - headers: The header fields. Defaults to none.
     public static func gzip(
         _ data: Data,
         missing: Int = 0,
@@ -225,13 +225,13 @@ extension MockResponse {
         compressed(Gzip.stored(data).dropLast(max(missing, 0)), status, headers)
     }
 
-    /// A small gzip stream that inflates to `count` zeros, with a correct checksum.
+    /// Returns a response with a small gzip stream that inflates to `count` zeros and has a correct checksum.
     ///
     /// - Parameters:
-    ///   - count: the inflated size in bytes; about a 1,032th of it is sent, 1 MB for 1 GiB. A value below 0 counts as
+    ///   - count: The inflated size in bytes. About a 1,032nd of it is sent: 1 MB for 1 GiB. A value below 0 counts as
     ///     0.
-    ///   - status: default 200.
-    ///   - headers: default none.
+    ///   - status: The status. Defaults to 200.
+    ///   - headers: The header fields. Defaults to none.
     public static func inflationBomb(
         _ count: Int,
         status: Int = 200,

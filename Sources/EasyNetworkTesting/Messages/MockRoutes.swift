@@ -1,7 +1,7 @@
-/// The table of answers behind ``MockServer`` and ``InMemoryTransport``.
+/// The routes of ``MockServer`` and ``InMemoryTransport``.
 ///
-/// A path matches the raw path of the request byte for byte; a path that ends in `*` matches every path with the text
-/// before it at its beginning. The method `*` matches every method. The latest of several matching routes answers.
+/// A path matches the raw path of the request byte for byte. A path that ends with `*` matches every path that begins
+/// with the part before it. The method `*` matches every method. If several routes match, the latest one responds.
 struct MockRoutes: Sendable {
     typealias Answer = @Sendable (MockRequest) -> MockResponse
 
@@ -11,20 +11,20 @@ struct MockRoutes: Sendable {
     }
 
     private struct Route {
-        /// The number of the registration; the highest wins.
+        /// The number of the registration. The highest number wins.
         var order: Int
-        /// The fault of each request, which may come before the answer.
+        /// The fault of each request, which can occur before the response.
         var fault: MockResponse.Fault?
         var answer: Answer
     }
 
-    /// Routes for one path are apart from routes for a beginning of paths, so that a thousand of them cost no more than
+    /// Routes for exact paths are stored apart from routes for prefixes, so that a thousand of them cost no more than
     /// one.
     private var exact: [Key: Route] = [:]
     private var prefixes: [Key: Route] = [:]
     private var count = 0
 
-    /// - Returns: the closure that the route replaces.
+    /// - Returns: The closure of the route that is replaced.
     @discardableResult
     mutating func add(
         _ method: String,
@@ -40,7 +40,7 @@ struct MockRoutes: Sendable {
             : exact.updateValue(route, forKey: Key(method: method, path: path))?.answer
     }
 
-    /// The closure for a request; without a route it answers 404.
+    /// Returns the closure for a request. Without a route, it responds with 404.
     func answer(for request: MockRequest) -> Answer {
         if let best = route(for: request) { return best.answer }
         return { request in MockResponse.error("no route for \(request.method) \(request.path)", status: 404) }
@@ -61,7 +61,7 @@ struct MockRoutes: Sendable {
             consider(exact[Key(method: method, path: request.path)])
         }
         for (key, route) in prefixes where key.method == request.method || key.method == "*" {
-            // By bytes, because `hasPrefix` ignores differences in the Unicode form.
+            // Compare bytes, because `hasPrefix` ignores differences in the Unicode form.
             if request.path.utf8.starts(with: key.path.utf8) { consider(route) }
         }
         return best
@@ -83,7 +83,7 @@ struct RequestFaults: Sendable {
         if count > 0 { entries.append(Entry(fault: fault, left: count)) }
     }
 
-    /// Removes the fault for the request that begins now.
+    /// Removes and returns the fault for the request that begins now.
     mutating func next() -> MockResponse.Fault? {
         guard let fault = entries.first?.fault else { return nil }
         entries[0].left -= 1

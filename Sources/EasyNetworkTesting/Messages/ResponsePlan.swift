@@ -1,9 +1,9 @@
 import EasyNetwork
 import Foundation
 
-/// A scripted response to one request: the header fields with the framing, and the bytes to send.
+/// A scripted response to one request: the header fields including the framing, and the bytes to send.
 struct ResponsePlan {
-    /// A part of the body. The size in a chunk's head may be larger than the part.
+    /// A part of the body. The size in a chunk's head can be larger than the part.
     struct Piece: Equatable {
         var promisedCount: Int
         var content: WireSegment
@@ -13,19 +13,19 @@ struct ResponsePlan {
     let headers: HTTPHeaders
     private(set) var pieces: [Piece]
     let isChunked: Bool
-    /// The fields after a complete chunked body.
+    /// The trailer fields after a complete chunked body.
     let trailers: HTTPHeaders
     let interim: [MockResponse.Interim]
     let malformation: MockResponse.Fault.Malformation?
-    /// False when a client must notice missing bytes.
+    /// Whether the response is complete. If `false`, the client must notice missing bytes.
     private(set) var isComplete = true
-    /// False when the framing of the body breaks off.
+    /// Whether the framing of the body is complete.
     private(set) var isFramedToEnd = true
-    /// The number of sent bytes of a head that breaks off; nil for a whole head.
+    /// The number of bytes of the head that are sent; `nil` for the whole head.
     private(set) var headCount: Int?
-    /// Whether the header fields announce the end of the connection.
+    /// Whether the header fields announce that the connection closes.
     let asksToClose: Bool
-    /// The unannounced action after the bytes; nil when the header fields apply.
+    /// The unannounced action after the bytes; `nil` if the header fields decide.
     private(set) var ending: MockResponse.Fault.Action?
     let bytesPerSecond: Int?
 
@@ -59,7 +59,7 @@ struct ResponsePlan {
         headers.remove("Content-Length")
         headers.remove("Transfer-Encoding")
         if let scriptedLength, statusCode == 304 || (statusHasBody && method == "HEAD") {
-            // RFC 9110, section 8.6: the length of the body that another request would get.
+            // RFC 9110, section 8.6: this is the length of the body that a GET would receive.
             headers["Content-Length"] = scriptedLength
         } else if statusHasBody {
             if framesChunks {
@@ -139,11 +139,11 @@ struct ResponsePlan {
         }
     }
 
-    /// The reason why a response would corrupt the stream; nil for a valid response.
+    /// Returns the reason why a response would corrupt the stream; `nil` for a valid response.
     private static func problem(of response: MockResponse) -> String? {
         guard (100...999).contains(response.statusCode) else { return "\(response.statusCode) is not a status code" }
         for interim in response.interim where !(100...199).contains(interim.statusCode) {
-            return "\(interim.statusCode) is not the status code of an interim answer"
+            return "\(interim.statusCode) is not the status code of an interim response (100 to 199)"
         }
         for fields in [response.headers, response.trailers] + response.interim.map(\.headers) {
             for field in fields {
@@ -159,7 +159,7 @@ struct ResponsePlan {
     }
 }
 
-/// Bytes to send: data, or one byte many times, which takes no memory.
+/// Bytes to send: data, or a repeated byte, which needs no memory.
 enum WireSegment: Hashable, Sendable {
     case bytes(Data)
     case repeating(UInt8, count: Int)
@@ -178,7 +178,7 @@ enum WireSegment: Hashable, Sendable {
         }
     }
 
-    /// The bytes from an offset on: all bytes of data, or at most `runLength` bytes of a repeated byte.
+    /// Returns the bytes from an offset: the rest of the data, or at most `runLength` bytes of a repeated byte.
     func data(from offset: Int, runLength: Int = 65_536) -> Data {
         switch self {
         case .bytes(let data): data.dropFirst(offset)
@@ -188,15 +188,15 @@ enum WireSegment: Hashable, Sendable {
 }
 
 extension ResponsePlan {
-    /// The largest number of bytes that are copied into one system call; larger data is sent separately.
+    /// The largest number of bytes that are copied into one system call. Larger data is sent separately.
     private static let copyLimit = 65_536
 
-    /// The bytes of the answer.
+    /// Returns the bytes of the response.
     ///
     /// - Parameters:
-    ///   - closing: whether the connection is closed afterwards, which a header field announces.
-    ///   - minorVersion: the version of the request. A client of HTTP/1.0 gets the bytes without chunks, up to the end
-    ///     of the connection.
+    ///   - closing: Whether the connection is closed afterwards, which a header field announces.
+    ///   - minorVersion: The minor version of the request. An HTTP/1.0 client receives the bytes without chunks, up to
+    ///     the end of the connection.
     func wire(closing: Bool, minorVersion: Int) -> [WireSegment] {
         let framesChunks = isChunked && minorVersion > 0
         var segments: [WireSegment] = []
@@ -259,7 +259,7 @@ extension ResponsePlan {
         fields.map { "\($0.name): \($0.raw)\r\n" }.joined()
     }
 
-    /// The reason phrases of RFC 9110, section 15, for readers of a trace.
+    /// The reason phrases of RFC 9110, section 15, for people who read a trace.
     private static let reasons: [Int: String] = [
         100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints",
         200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",

@@ -1,12 +1,13 @@
 import EasyNetworkOpenAPI
 import Foundation
 
-/// Finds or makes values of a document's schemas.
+/// Finds or creates values for a document's schemas.
 struct ExampleMaker {
     let document: OpenAPIDocument
 
-    /// - Parameter name: of one of several examples; nil, or a name that there is not, for the first.
-    /// - Returns: nil if there is no example, and neither a schema nor a value of it that has an end.
+    /// - Parameter name: The name of one of several examples. With `nil` or an unknown name, the first one is used.
+    /// - Returns: An example, or a value created from the schema. `nil` if there is neither an example nor a schema, or
+    ///   if each value would be endless or too large.
     func example(of media: OpenAPIContent.Media, named name: String?) -> JSON? {
         if let examples = media.json["examples"]?.members, let first = examples.first {
             let chosen = examples.first { $0.key == name } ?? first
@@ -18,10 +19,10 @@ struct ExampleMaker {
     }
 }
 
-/// The making of one value, in bounded time and size.
+/// The creation of one value, in bounded time and size.
 private struct ExampleRun {
     let document: OpenAPIDocument
-    /// How many values may still be made.
+    /// The number of values that may still be created.
     private var left = 20_000
 
     private static let maximumDepth = 64
@@ -29,10 +30,10 @@ private struct ExampleRun {
     init(document: OpenAPIDocument) { self.document = document }
 
     /// - Parameters:
-    ///   - open: the references that lead here.
-    ///   - share: how many values that need not be there it may have. The members of an object divide it, so that each
-    ///     gets some.
-    /// - Returns: nil where a value would have itself as a part, or be too large.
+    ///   - open: The references that lead to this schema.
+    ///   - share: The number of optional values that the result may have. The members of an object divide it, so that
+    ///     each receives a part.
+    /// - Returns: `nil` if the value would contain itself or be too large.
     mutating func value(of json: JSON, inside open: Set<String>, share: Int, depth: Int) -> JSON? {
         guard depth < Self.maximumDepth, left > 0 else { return nil }
         left -= 1
@@ -87,7 +88,7 @@ private struct ExampleRun {
         guard let element = value(of: items, inside: open, share: share / count, depth: depth + 1) else {
             return least == 0 ? JSON(.array([]), offset: schema.json.offset) : nil
         }
-        // Each element is written.
+        // The element is repeated, so its cost counts for each copy.
         let (cost, isTooMuch) = (before - left).multipliedReportingOverflow(by: count)
         guard !isTooMuch, cost < before else {
             left = 0
@@ -102,7 +103,7 @@ private struct ExampleRun {
         return JSON(.array(elements), offset: schema.json.offset)
     }
 
-    /// A value that differs from one that was made, and most often fits the same schema.
+    /// Returns a value that differs from a created one and usually fits the same schema.
     private func other(_ value: JSON, _ index: Int) -> JSON {
         switch value.value {
         case .integer(let number): JSON(.integer(number &+ index), offset: value.offset)
@@ -112,7 +113,8 @@ private struct ExampleRun {
         }
     }
 
-    /// The object of the schema's own properties; nil if it has none that it can have.
+    /// Returns an object with the schema's own properties. Returns `nil` if it cannot be created, for example because a
+    /// required property has no possible value.
     private mutating func own(_ schema: OpenAPISchema, _ open: Set<String>, _ share: Int, _ depth: Int) -> JSON? {
         var members: [(key: String, value: JSON)] = []
         let properties = schema.properties.filter { $0.value["writeOnly"]?.bool != true }
@@ -155,7 +157,7 @@ private struct ExampleRun {
         return JSON(.object(result), offset: found.first?.offset ?? 0)
     }
 
-    /// Whether a value of the document is small enough to be a part of another.
+    /// Returns whether a value of the document is small enough to be a part of another value.
     private mutating func spend(_ value: JSON) -> Bool {
         var next = [value]
         while left > 0, let value = next.popLast() {
@@ -166,7 +168,7 @@ private struct ExampleRun {
     }
 }
 
-/// A number between the limits of a schema.
+/// A number within the limits of a schema.
 private struct ExampleNumber {
     private var (least, most) = (-Double.infinity, Double.infinity)
     private var (isOpenBelow, isOpenAbove) = (false, false)
@@ -187,7 +189,8 @@ private struct ExampleNumber {
         (isOpenBelow ? number > least : number >= least) && (isOpenAbove ? number < most : number <= most)
     }
 
-    /// 1, or the whole number that is closest to it; for limits that have none between them, one that does not fit.
+    /// 1, or the whole number nearest to it within the limits. If there is no whole number between the limits, one that
+    /// does not fit.
     var integer: JSON.Value {
         var number = min(max(1, least.rounded(.up)), most.rounded(.down))
         if isOpenBelow, number <= least { number = max(least.rounded(.down) + 1, number) }
@@ -209,7 +212,7 @@ private struct ExampleNumber {
     }
 }
 
-/// A text of the format, the length and the pattern of a schema.
+/// A string that has the format, the length and the pattern of a schema.
 private struct ExampleText {
     let text: String
 

@@ -3,7 +3,7 @@ import EasyNetworkOpenAPI
 import Foundation
 
 extension MockServer {
-    /// Answers the requests of an OpenAPI document with its examples, so that an app can be tried before its server
+    /// Responds to the requests of an OpenAPI document with its examples, so that you can try an app before its server
     /// exists.
     ///
     /// ```swift
@@ -11,20 +11,20 @@ extension MockServer {
     /// let host = HostConfiguration(baseURL: server.baseURL)
     /// ```
     ///
-    /// The answer has the lowest status of a success that the document has, and the first example there; without one a
-    /// value is made that fits the schema, always the same; the response is 500 if each value would be too large or without
-    /// end. A request asks for another with `Prefer: code=404` or `Prefer: example=empty` (RFC 7240), and a
-    /// ``route(_:_:_:)`` that is set later replaces both for its path.
+    /// The response has the document's lowest success status, and the first example for it. If there is no example, a
+    /// value that fits the schema is created, which is always the same. If each value would be endless or too large,
+    /// the response is 500. A request can ask for another response with `Prefer: code=404` or `Prefer: example=empty`
+    /// (RFC 7240). A ``route(_:_:_:)`` that is set later replaces the document's responses for its path.
     ///
-    /// A request that breaks the document is told so, by an answer whose body is `{"error": …}`, the
-    /// `NetworkError.serverMessage`: 404 for a path, 405 for a method and 415 for a type of a body that it does not
-    /// have, 400 for a parameter that is missing, unknown, or of another type, and for a body of another schema; the
-    /// text names the place. Credentials are not checked. The path of the document's server, `/v1`, may be there or
-    /// not.
+    /// A request that violates the document receives a response whose body is `{"error": …}`, the
+    /// `NetworkError.serverMessage`. The status is 404 for an unknown path, 405 for an unknown method, and 415 for an
+    /// unknown body type. It is 400 for a parameter that is missing, unknown or of the wrong type, and for a body that
+    /// doesn't match the schema; the message names the place. Credentials are not checked. The path of the document's
+    /// server, such as `/v1`, is optional in requests.
     ///
-    /// - Parameter file: OpenAPI 3.0 or 3.1 in JSON; read at once.
-    /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no such document, with
-    ///   line and column.
+    /// - Parameter file: The OpenAPI 3.0 or 3.1 document in JSON, which is read immediately.
+    /// - Throws: `NetworkError.Code.cannotParseResponse` if the file cannot be read or is not an OpenAPI document. The
+    ///   error names the line and column.
     public func routes(openAPI file: URL) throws(NetworkError) {
         let routes = try OpenAPIRoutes(file)
         route("*", "/*") { request in routes.answer(to: request) }
@@ -32,17 +32,17 @@ extension MockServer {
 }
 
 extension InMemoryTransport {
-    /// Answers the requests of an OpenAPI document with its examples, see ``MockServer/routes(openAPI:)``.
+    /// Responds to the requests of an OpenAPI document with its examples; see ``MockServer/routes(openAPI:)``.
     ///
-    /// - Parameter file: OpenAPI 3.0 or 3.1 in JSON; read at once.
-    /// - Throws: as for a ``MockServer``.
+    /// - Parameter file: The OpenAPI 3.0 or 3.1 document in JSON, which is read immediately.
+    /// - Throws: The errors of ``MockServer/routes(openAPI:)``.
     public func routes(openAPI file: URL) throws(NetworkError) {
         let routes = try OpenAPIRoutes(file)
         route("*", "/*") { request in routes.answer(to: request) }
     }
 }
 
-/// The answers of a document.
+/// The responses of a document.
 struct OpenAPIRoutes: Sendable {
     private struct Route: Sendable {
         let operation: OpenAPIOperation
@@ -97,7 +97,7 @@ struct OpenAPIRoutes: Sendable {
         for path in paths {
             var found = routes.compactMap { route in route.path.values(in: path).map { (route, $0) } }
             if found.isEmpty { continue }
-            // `/users/me` goes before `/users/{id}`.
+            // `/users/me` takes precedence over `/users/{id}`.
             let best = found.map(\.0.path.literalCount).max()
             found.removeAll { $0.0.path.literalCount != best }
             guard let (route, values) = found.first(where: { $0.0.operation.method == request.method }) else {
@@ -112,7 +112,7 @@ struct OpenAPIRoutes: Sendable {
         if let broken = broken.first(where: { item in
             item.method == request.method && paths.contains { item.path.values(in: $0) != nil }
         }) {
-            return .error("the document is wrong in \(broken.message)", status: 500)
+            return .error("the document has an error in \(broken.message)", status: 500)
         }
         return .error("the document has no path like \(request.path)", status: 404)
     }
@@ -145,7 +145,10 @@ struct OpenAPIRoutes: Sendable {
                 ?? responses.first { $0.status == "default" }
             if chosen == nil {
                 let known = responses.map(\.status).joined(separator: ", ")
-                return .error("\(operation.method) \(operation.path) has no answer \(code), only \(known)", status: 400)
+                return .error(
+                    "\(operation.method) \(operation.path) has no response \(code), only \(known)",
+                    status: 400
+                )
             }
         } else {
             chosen =
@@ -166,16 +169,16 @@ struct OpenAPIRoutes: Sendable {
         }
         let type = media.type.contains("*") ? "application/json" : media.type
         let headers = HTTPHeaders(["Content-Type": type])
-        // An example of another type is its text.
+        // An example of another type than JSON is sent as a plain string.
         if !media.isJSON, let text = value?.string { return .data(Data(text.utf8), status: status, headers: headers) }
         return .data(Data((value?.text ?? "").utf8), status: status, headers: headers)
     }
 }
 
-/// A path with the names of parameters in braces.
+/// A path with parameter names in braces.
 struct PathTemplate: Sendable {
     private let segments: [[TemplatePart]]
-    /// The number of characters that are no parameter.
+    /// The number of bytes that are not part of a parameter.
     let literalCount: Int
 
     init(_ path: String) {
@@ -185,7 +188,7 @@ struct PathTemplate: Sendable {
         }
     }
 
-    /// The decoded values of the parameters in a raw path; nil if it is another path.
+    /// Returns the decoded values of the parameters in a raw path; `nil` if the path does not match.
     func values(in path: String) -> [String: String]? {
         let texts = path.split(separator: "/", omittingEmptySubsequences: false)
         guard texts.count == segments.count else { return nil }

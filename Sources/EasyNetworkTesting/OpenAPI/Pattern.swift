@@ -1,15 +1,15 @@
 import Foundation
 
-/// A pattern of a schema. Those of JavaScript and of Foundation are nearly the same.
+/// A pattern of a schema. The patterns of JavaScript and of Foundation are nearly the same.
 struct Pattern {
     private let expression: NSRegularExpression
 
-    /// In units of Foundation's own, some ten thousand steps each: a pattern like `^(a+)+$` needs more steps than there
-    /// is time for.
+    /// The largest number of progress reports by Foundation, each after tens of thousands of steps. A pattern like
+    /// `^(a+)+$` can need more steps than there is time for.
     private static let maximumSteps = 20
     private static let maximumLength = 10_000
 
-    /// Nil for a pattern that Foundation does not read.
+    /// Returns `nil` for a pattern that Foundation cannot read.
     init?(_ text: String) {
         guard text.utf8.count <= Self.maximumLength, let expression = try? NSRegularExpression(pattern: text) else {
             return nil
@@ -17,7 +17,8 @@ struct Pattern {
         self.expression = expression
     }
 
-    /// Whether the pattern is somewhere in the text, nil if that takes too long to find out; and what it took.
+    /// Returns whether the pattern occurs in the text, or `nil` if that takes too long to find out, and the number of
+    /// steps.
     func matches(_ text: String) -> (result: Bool?, steps: Int) {
         var (steps, result): (Int, Bool?) = (0, false)
         let range = NSRange(location: 0, length: text.utf16.count)
@@ -30,21 +31,21 @@ struct Pattern {
     }
 }
 
-/// Makes a text of a simple pattern: of characters, sets, groups and counts.
+/// Creates a string that matches a simple pattern of characters, sets, groups and counts.
 struct PatternText {
     private var rest: Substring.UnicodeScalarView
     private var isReadable = true
 
     private static let (maximumDepth, maximumLength) = (20, 1_000)
 
-    /// Nil for a pattern that is not simple.
+    /// Returns a string that matches the pattern, or `nil` if the pattern is not simple.
     static func text(of pattern: String) -> String? {
         var reader = PatternText(rest: Substring(pattern).unicodeScalars)
         let text = reader.alternatives(depth: 0)
         return reader.isReadable && reader.rest.isEmpty ? text : nil
     }
 
-    /// The text of the first alternative.
+    /// Returns the string for the first alternative.
     private mutating func alternatives(depth: Int) -> String {
         let text = sequence(depth: depth)
         while take("|") { _ = sequence(depth: depth) }
@@ -102,7 +103,7 @@ struct PatternText {
         }
     }
 
-    /// The first character of a set; some other for what must not be in it.
+    /// Returns the first character of a set, or some other character for a negated set.
     private mutating func set() -> String {
         let isNegative = take("^")
         var first: String?
@@ -113,7 +114,7 @@ struct PatternText {
         return isNegative ? "a" : first ?? ""
     }
 
-    /// The least count of what is before.
+    /// Returns the smallest count of the preceding item.
     private mutating func count() -> Int {
         defer { _ = take("?") }
         if take("*") || take("?") { return 0 }

@@ -2,15 +2,15 @@ import EasyNetwork
 import EasyNetworkOpenAPI
 import Foundation
 
-/// Finds where a request breaks its document.
+/// Finds where a request violates its document.
 struct RequestCheck {
     let document: OpenAPIDocument
     let operation: OpenAPIOperation
     let request: MockRequest
-    /// Percent-decoded.
+    /// The percent-decoded values in the path.
     let pathValues: [String: String]
 
-    /// The status and the text of the answer that says so; nil for a request that the document allows.
+    /// The status and the message of the error response; `nil` if the document allows the request.
     var complaint: (status: Int, message: String)? {
         if let message = parameters { return (400, message) }
         return body
@@ -48,7 +48,7 @@ struct RequestCheck {
             (document.root["components"]?["securitySchemes"]?.members ?? []).compactMap { $0.value["name"]?.string }
         )
         let known = Set(operation.parameters.filter { $0.location == .query }.map(\.name)).union(keys)
-        // An object without named members may have any.
+        // An object without named members accepts any name.
         let isOpen = operation.parameters.contains { parameter in
             parameter.location == .query && parameter.style == "form" && kinds(parameter.schema) == [.object]
         }
@@ -59,7 +59,7 @@ struct RequestCheck {
         return nil
     }
 
-    /// The text without what its style adds (RFC 6570); the elements of an array have commas between them.
+    /// Removes what the style adds to a value (RFC 6570). The elements of an array are separated by commas.
     private func plain(_ text: String, _ parameter: OpenAPIParameter) -> String {
         let isList = parameter.explodes && kinds(parameter.schema) == [.array]
         let prefix = ["label": ".", "matrix": ";\(parameter.name)="][parameter.style] ?? ""
@@ -72,7 +72,7 @@ struct RequestCheck {
         schema.flatMap { try? document.resolve($0).json }.map { OpenAPISchema($0).kinds } ?? []
     }
 
-    /// Why a text is no value of a schema.
+    /// Returns the reason why a string is not a value of the schema.
     private func mismatch(_ text: String, _ schema: JSON, _ parameter: OpenAPIParameter) -> String? {
         let check = SchemaCheck(document: document)
         guard let found = try? document.resolve(schema).json else { return nil }
@@ -83,19 +83,19 @@ struct RequestCheck {
             let isWhole = parameter.location == .query && parameter.explodes
             let elements =
                 isWhole ? [text] : text.split(separator: separator, omittingEmptySubsequences: false).map(String.init)
-            // No style writes an array in an array.
+            // No style can write an array inside an array.
             if kinds(items) == [.array] { return nil }
             return elements.lazy.compactMap { self.mismatch($0, items, parameter) }.first
         }
         if kinds(found) == [.object] { return nil }
-        // A text is what it can be read as.
+        // A string counts as every value that it can be read as.
         var values: [JSON] = [JSON(.string(text), offset: 0)]
         if let number = Int(text) { values.append(JSON(.integer(number), offset: 0)) }
         if let number = Double(text), number.isFinite { values.append(JSON(.double(number), offset: 0)) }
         if let bool = ["true": true, "false": false][text] { values.append(JSON(.bool(bool), offset: 0)) }
         let reasons = values.map { check.mismatch($0, found) }
         guard reasons.allSatisfy({ $0 != nil }) else { return nil }
-        // The reason for the value that is closest to what is wanted.
+        // Report the reason for the value that is closest to the schema.
         return reasons.compactMap { $0 }.first { !$0.hasPrefix("is a ") } ?? reasons[0]
     }
 
@@ -118,7 +118,7 @@ struct RequestCheck {
             let reason = SchemaCheck(document: document, isRequest: true).mismatch(value, schema)
             return reason.map { (400, "the body \($0)") }
         } catch {
-            return (400, "the body is no JSON: \(error.message)")
+            return (400, "the body is not valid JSON: \(error.message)")
         }
     }
 

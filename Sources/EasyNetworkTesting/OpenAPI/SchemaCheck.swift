@@ -1,14 +1,14 @@
 import EasyNetworkOpenAPI
 import Foundation
 
-/// Says why a value of JSON is none of a schema.
+/// Finds out why a JSON value does not match a schema.
 struct SchemaCheck {
     let document: OpenAPIDocument
-    /// Whether the value is a body: then what a server alone sets need not be there.
+    /// Whether the value is a request body. Then a property that only the server sets can be missing.
     var isRequest = false
 
-    /// The reason with its place, behind the word for the whole: `.labels[0] is a number, not a string`; nil for a
-    /// value that fits.
+    /// Returns the reason, with the place of the value, to be appended to a word for the whole value: `.labels[0] is a
+    /// number, not a string`. Returns `nil` if the value fits.
     func mismatch(_ value: JSON, _ json: JSON) -> String? {
         var run = SchemaRun(check: self, root: value)
         return run.mismatch(value, json, at: [], depth: 0)
@@ -17,7 +17,7 @@ struct SchemaCheck {
 
 /// One check, in bounded time.
 private struct SchemaRun {
-    /// The numbers of the members and elements that lead to a value.
+    /// The indices of the members and elements that lead to a value.
     typealias Path = [Int]
 
     private struct Pair: Hashable {
@@ -26,26 +26,27 @@ private struct SchemaRun {
     }
 
     private enum State {
-        /// Being checked, at this depth.
+        /// The pair is being checked, at this depth.
         case open(Int)
         case found(String?)
-        /// Found while a pair around it counted as fitting, so it may not be so elsewhere.
+        /// The result assumed that an enclosing pair fits, so it might not hold elsewhere.
         case assumed
     }
 
     private let check: SchemaCheck
     private let root: JSON
     private var states: [Pair: State] = [:]
-    /// The outermost open pair that counted as fitting for what is being checked.
+    /// The depth of the outermost open pair that was assumed to fit during the current check.
     private var assumed = Int.max
-    /// How many pairs may still be checked, and how many of them again. What is left then counts as fitting.
+    /// The number of pairs that may still be checked, and how many of these may be checked again. Any others count as
+    /// fitting.
     private var (left, again) = (500_000, 1_000)
 
     private static let maximumDepth = 128
 
     init(check: SchemaCheck, root: JSON) { (self.check, self.root) = (check, root) }
 
-    /// A reason with the place of the value.
+    /// Returns a reason with the place of the value.
     private func say(_ reason: String, at path: Path) -> String {
         var (value, place) = (root, "")
         for index in path {
@@ -113,14 +114,15 @@ private struct SchemaRun {
         if let alternatives = schema.alternatives {
             var first: String?
             var fits = false
-            // That two fit is the document's weakness more often than the request's.
+            // One fitting alternative is enough. If two fit, this is more often a weakness of the document than of the
+            // request.
             for alternative in alternatives where !fits {
                 let reason = mismatch(value, alternative, at: path, depth: depth + 1)
                 fits = reason == nil
                 first = first ?? reason
             }
             if !fits {
-                return say("is of none of \(alternatives.count) schemas; of the first: \(first ?? "")", at: path)
+                return say("matches none of \(alternatives.count) schemas; for the first: \(first ?? "")", at: path)
             }
         }
         if let not = json["not"], mismatch(value, not, at: path, depth: depth + 1) == nil {
@@ -146,7 +148,7 @@ private struct SchemaRun {
                 return "is shorter than \(least) characters"
             }
             if let most = json["maxLength"]?.integer, text.count > most { return "is longer than \(most) characters" }
-            // A pattern that Foundation does not read is no reason to refuse.
+            // Ignore a pattern that Foundation cannot read.
             if let source = json["pattern"]?.string, let pattern = Pattern(source) {
                 let (matches, steps) = pattern.matches(text)
                 left -= steps * 1_000 + text.utf16.count / 16
@@ -166,7 +168,7 @@ private struct SchemaRun {
             if let step = json["multipleOf"], let size = step.number, size > 0,
                 abs((number / size).rounded() * size - number) > abs(number) * 1e-9
             {
-                return "is no multiple of \(step.text)"
+                return "is not a multiple of \(step.text)"
             }
         case .array(let elements):
             if let least = json["minItems"]?.integer, elements.count < least {
@@ -269,7 +271,7 @@ extension JSON {
         }
     }
 
-    /// For a message: a value may be very long.
+    /// A short form for messages, because a value can be very long.
     fileprivate var shortText: String {
         switch value {
         case .array, .object: kindName

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// A real HTTP/1.1 server on 127.0.0.1, on a free port, with scripted answers.
+/// A real HTTP/1.1 server on 127.0.0.1, on a free port, with scripted responses.
 ///
 /// ```swift
 /// let server = try MockServer()
@@ -12,13 +12,13 @@ import Foundation
 /// let host = HostConfiguration(baseURL: server.baseURL)
 /// ```
 ///
-/// The server keeps connections open, answers pipelined requests in order, reads bodies with a length or in chunks, and
-/// answers `Expect: 100-continue`. An invalid request gets a 400, its connection is closed, and it is not in
-/// ``requests``. The server stops with ``stop()`` or when it is released.
+/// The server keeps connections open, responds to pipelined requests in order, reads bodies with a length or in chunks,
+/// and supports `Expect: 100-continue`. For an invalid request, it responds with 400 and closes the connection; the
+/// request is not in ``requests``. The server stops with ``stop()`` or when it is released.
 ///
-/// All members may be used on any thread.
+/// You can use all members on any thread.
 public final class MockServer: Sendable {
-    /// `http://127.0.0.1:` and the port, without a slash at its end.
+    /// The base URL: `http://127.0.0.1:` and the port, without a trailing slash.
     public let baseURL: URL
 
     let loop: ServerLoop
@@ -27,7 +27,7 @@ public final class MockServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Throws: `NetworkError.Code.cannotConnect` when the system gives no socket, with a `POSIXError` as its
+    /// - Throws: `NetworkError.Code.cannotConnect` if the system provides no socket, with a `POSIXError` as the
     ///   underlying error.
     public init() throws {
         let routes = Locked(MockRoutes())
@@ -57,14 +57,14 @@ public final class MockServer: Sendable {
         stop()
     }
 
-    /// Sets the answer to a request. Without a route the answer is a 404 that names method and path.
+    /// Sets the response for a request. A request without a route receives a 404 that names the method and the path.
     ///
     /// - Parameters:
-    ///   - method: in any case; `*` matches every method. HEAD needs its own route, or `*`.
-    ///   - path: compared with the raw path of the request, escapes included; a `*` at its end matches any rest. The
-    ///     latest of several matching routes answers.
-    ///   - answer: called on a concurrent queue, for several connections at once, for one connection in the order of
-    ///     its requests.
+    ///   - method: The method, in any case. `*` matches every method. HEAD needs its own route, or `*`.
+    ///   - path: The raw path of the request, including escapes. A `*` at its end matches any rest. If several routes
+    ///     match, the latest one responds.
+    ///   - answer: Called on a concurrent queue: at the same time for several connections, and in the order of the
+    ///     requests for one connection.
     public func route(
         _ method: String,
         _ path: String,
@@ -79,14 +79,14 @@ public final class MockServer: Sendable {
         fault: MockResponse.Fault?,
         _ answer: @escaping @Sendable (MockRequest) -> MockResponse
     ) {
-        // The replaced closure is released outside of the lock, because its release may run user code.
+        // Release the replaced closure outside the lock, because its release can run user code.
         _ = routes.withLock { $0.add(method, path, fault: fault, answer) }
     }
 
-    /// All received requests in order, also after ``stop()``.
+    /// All received requests, in order. They are kept after ``stop()``.
     public var requests: [MockRequest] { loop.state.value.requests }
 
-    /// The received requests to a raw path, in order; the query does not count.
+    /// Returns the received requests with a raw path, in order. The query is ignored.
     public func requests(to path: String) -> [MockRequest] {
         requests.filter { $0.path == path }
     }
@@ -94,38 +94,39 @@ public final class MockServer: Sendable {
     /// The number of open connections.
     public var connectionCount: Int { loop.state.value.connections.count }
 
-    /// Waits until at least `count` requests have been received, answered or not.
+    /// Waits until at least `count` requests have been received, with or without a response.
     ///
     /// - Parameters:
-    ///   - count: the number of requests.
-    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 300.
-    /// - Returns: false when the time ran out or the task was cancelled.
+    ///   - count: The number of requests.
+    ///   - timeout: The longest wait in seconds, so that a broken test ends. Defaults to 300.
+    /// - Returns: `false` if the wait timed out or the task was cancelled.
     @discardableResult
     public func waitForRequests(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await loop.state.wait(timeout: timeout) { $0.requests.count >= count }
     }
 
-    /// Waits until exactly `count` connections are open: with 0, until every client has closed.
+    /// Waits until exactly `count` connections are open. With 0, it waits until every client has closed its connection.
     ///
     /// - Parameters:
-    ///   - count: the number of connections.
-    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 300.
-    /// - Returns: false when the time ran out or the task was cancelled.
+    ///   - count: The number of connections.
+    ///   - timeout: The longest wait in seconds, so that a broken test ends. Defaults to 300.
+    /// - Returns: `false` if the wait timed out or the task was cancelled.
     @discardableResult
     public func waitForConnections(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await loop.state.wait(timeout: timeout) { $0.connections.count == count }
     }
 
-    /// Closes the port and every connection, and releases the routes. When it returns, no descriptor is left. A second
-    /// call does nothing. It blocks the thread for a round of the server's, and lends that no priority.
+    /// Closes the port and every connection, and releases the routes. When this method returns, no descriptor is left.
+    /// A second call does nothing. The method blocks the thread until the server's loop finishes its current round,
+    /// without raising the loop's priority.
     public func stop() {
         loop.stop()
-        // Routes may hold the server.
+        // The closures of the routes can hold the server.
         routes.exchange(MockRoutes())
     }
 
-    /// Waits until the client of the only connection can see that the server has closed it, for tests. The client may
-    /// keep it open.
+    /// Waits until the client of the only connection can see that the server has closed it, for tests. The client can
+    /// still keep it open.
     func waitForClose(timeout: TimeInterval = 300) async -> Bool {
         await loop.state.wait(timeout: timeout) { $0.hasEnded || $0.connections.isEmpty }
     }
@@ -135,53 +136,55 @@ public final class MockServer: Sendable {
 }
 
 extension MockServer {
-    /// Makes every request of a route fail. ``requests`` holds complete requests only, and so none that broke off
-    /// before its answer.
+    /// Makes every request of a route fail. ``requests`` contains only complete requests, so it omits those that broke
+    /// off earlier.
     ///
     /// ```swift
     /// server.route("POST", "/upload", fault: .reset(at: .requestBody(after: 4_096)))
     /// ```
     ///
     /// - Parameters:
-    ///   - method: see ``route(_:_:_:)``.
-    ///   - path: see ``route(_:_:_:)``.
-    ///   - fault: a fault of an answer applies to an empty 200.
+    ///   - method: See ``route(_:_:_:)``.
+    ///   - path: See ``route(_:_:_:)``.
+    ///   - fault: The fault. A fault in the response applies to an empty 200.
     public func route(_ method: String, _ path: String, fault: MockResponse.Fault) {
         addRoute(method, path, fault: fault) { _ in .fault(fault) }
     }
 
-    /// Makes the next requests fail, on any route and any connection. A fault of the answer replaces that of the route.
+    /// Makes the next requests fail, on any route and any connection. A fault in the response replaces the route's
+    /// fault.
     ///
-    /// The order of requests is that of their first bytes. A second call adds to the faults that are left.
+    /// Requests are ordered by the arrival of their first bytes. A second call adds to the remaining faults.
     ///
     /// - Parameters:
-    ///   - count: the number of requests; default 1.
-    ///   - fault: with ``MockResponse/Fault/Place/requestStart`` no byte of the request is read.
+    ///   - count: The number of requests. Defaults to 1.
+    ///   - fault: The fault. With ``MockResponse/Fault/Place/requestStart``, no byte of the request is read.
     public func failNextRequests(_ count: Int = 1, with fault: MockResponse.Fault) {
         faults.withLock { $0.add(fault, count: count) }
     }
 
-    /// The number of faults so far: requests that broke off, and answers with a fault that began.
+    /// The number of faults so far: requests that broke off, and responses with a fault that began.
     public var faultCount: Int { loop.state.value.faultCount }
 
     /// Waits until at least `count` faults have happened.
     ///
     /// - Parameters:
-    ///   - count: the number of faults.
-    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 300.
-    /// - Returns: false when the time ran out or the task was cancelled.
+    ///   - count: The number of faults.
+    ///   - timeout: The longest wait in seconds, so that a broken test ends. Defaults to 300.
+    /// - Returns: `false` if the wait timed out or the task was cancelled.
     @discardableResult
     public func waitForFaults(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await loop.state.wait(timeout: timeout) { $0.faultCount >= count }
     }
 
-    /// Sends unrequested bytes on each connection that waits for a request, such as the 408 of a server that closes an
-    /// idle connection, or a second answer. The connections stay open.
+    /// Sends unrequested bytes on each connection that is waiting for a request, such as a second response, or the 408
+    /// that a server sends before it closes an idle connection. The connections stay open.
     ///
     /// - Parameters:
-    ///   - bytes: the bytes to send.
-    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 300.
-    /// - Returns: when the bytes have been handed to the system; false when the time ran out or the task was cancelled.
+    ///   - bytes: The bytes to send.
+    ///   - timeout: The longest wait in seconds, so that a broken test ends. Defaults to 300.
+    /// - Returns: `true` when the bytes have been passed to the system; `false` if the wait timed out or the task was
+    ///   cancelled.
     @discardableResult
     public func sendUnasked(_ bytes: Data, timeout: TimeInterval = 300) async -> Bool {
         let count = loop.state.value.unaskedCount
@@ -189,12 +192,12 @@ extension MockServer {
         return await loop.state.wait(timeout: timeout) { $0.unaskedCount > count }
     }
 
-    /// Answers a path and all paths below it with a redirect to a new path: `/loop` leads to `/loop/1`, that to
-    /// `/loop/2`, and so on without end. No URL comes twice, so that only a limit stops a client.
+    /// Redirects a path and all paths below it to a new path: `/loop` leads to `/loop/1`, which leads to `/loop/2`, and
+    /// so on endlessly. No URL occurs twice, so only a limit stops a client.
     ///
     /// - Parameters:
-    ///   - path: without a slash at its end.
-    ///   - status: default 302.
+    ///   - path: The path, without a trailing slash.
+    ///   - status: The status. Defaults to 302.
     public func routeEndlessRedirect(_ path: String, status: Int = 302) {
         let answer: @Sendable (MockRequest) -> MockResponse = { request in
             let hop = Int(request.path.dropFirst(path.utf8.count + 1)) ?? 0

@@ -1,16 +1,17 @@
 import Foundation
 
-/// The bytes of an answer to a request, made outside of the loop, because 10,000 header fields take a while.
+/// The bytes of the response to a request. They are created outside the loop, because 10,000 header fields take a
+/// while.
 struct PreparedAnswer: Sendable {
     /// The seconds before the first byte.
     let delay: TimeInterval
     let hasFault: Bool
     let segments: [WireSegment]
     let pace: Pace?
-    /// The action after the bytes; nil when the next request may follow.
+    /// The action after the bytes; `nil` if the next request can follow.
     let ending: MockResponse.Fault.Action?
 
-    /// - Parameter fault: replaces that of the response; nil keeps it.
+    /// - Parameter fault: A fault that replaces the response's fault. `nil` keeps it.
     init(_ scripted: MockResponse, to request: RequestParser.Message, fault: MockResponse.Fault? = nil) {
         var response = scripted
         response.fault = fault ?? scripted.fault
@@ -31,9 +32,9 @@ struct PreparedAnswer: Sendable {
     }
 }
 
-/// The speed of a slow answer: each tick of a timer allows a share of bytes.
+/// The speed of a slow response. Each tick of a timer allows a share of bytes.
 ///
-/// A tick comes before the first byte, and a late tick allows no extra bytes, so that the rate is never exceeded.
+/// The first tick precedes the first byte, and a late tick allows no extra bytes, so the rate is never exceeded.
 struct Pace: Equatable, Sendable {
     /// The number of bytes for each tick.
     let share: Int
@@ -42,10 +43,10 @@ struct Pace: Equatable, Sendable {
     /// The number of bytes that may be sent now.
     private(set) var allowance = 0
 
-    /// - Parameter bytesPerSecond: a value below 1 counts as 1.
+    /// - Parameter bytesPerSecond: A value below 1 counts as 1.
     init(bytesPerSecond: Int) {
         let rate = max(bytesPerSecond, 1)
-        // 50 ticks a second are smooth and cheap.
+        // 50 ticks per second are smooth and cheap.
         share = max(rate / 50, 1)
         interval = TimeInterval(share) / TimeInterval(rate)
     }

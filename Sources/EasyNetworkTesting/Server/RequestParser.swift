@@ -1,27 +1,27 @@
 import EasyNetwork
 import Foundation
 
-/// Parses requests from a stream of bytes in pieces of any size (RFC 9112).
+/// Parses requests from a stream of bytes, in pieces of any size (RFC 9112).
 ///
-/// After each ``append(_:)`` call ``next()`` until it returns nil. The parser is strict, so that a test shows the
-/// mistakes of a client: line ends are CRLF, field names are tokens, there is one length. It reads each byte a constant
-/// number of times, even if they come one by one.
+/// After each ``append(_:)``, call ``next()`` until it returns `nil`. The parser is strict, so that a test shows a
+/// client's errors: lines end with CR LF, field names are tokens, and there is one length. It reads each byte a
+/// constant number of times, even if the bytes arrive one by one.
 struct RequestParser {
-    /// The longest head, and the longest trailers, in bytes.
+    /// The largest size of a head, and of the trailers, in bytes.
     static let headLimit = 1_048_576
-    /// The longest line with a chunk's size, extensions included, in bytes.
+    /// The largest size of the line with a chunk's size, including extensions, in bytes.
     static let chunkLineLimit = 16_384
 
     /// A complete request.
     struct Message: Equatable {
         var method: String
         var target: String
-        /// 0 or 1, of HTTP/1.x.
+        /// The minor version of HTTP/1.x: 0 or 1.
         var minorVersion: Int
         var headers = HTTPHeaders()
         var body = Data()
 
-        /// Whether the connection stays open for the client; never for HTTP/1.0.
+        /// Whether the connection stays open for further requests. Always `false` for HTTP/1.0.
         var keepsAlive: Bool { minorVersion > 0 && !headers.hasToken("close", in: "Connection") }
     }
 
@@ -31,7 +31,7 @@ struct RequestParser {
         case request(Message)
     }
 
-    /// The error in an invalid request, and the status of its answer. The rest of the stream is unreadable.
+    /// The error in an invalid request, and the status of the response to it. The rest of the stream is unreadable.
     struct Failure: Error, Equatable {
         var statusCode = 400
         var reason: String
@@ -74,7 +74,8 @@ struct RequestParser {
         input.append(contentsOf: bytes)
     }
 
-    /// The next event in the bytes so far; nil when more bytes are needed. An error is thrown again by each later call.
+    /// Returns the next event in the bytes so far, or `nil` if more bytes are needed. After an error, each later call
+    /// throws it again.
     mutating func next() throws(Failure) -> ParserEvent? {
         if case .failed(let failure) = phase { throw failure }
         do {
@@ -93,12 +94,12 @@ struct RequestParser {
         while true {
             switch phase {
             case .requestLine:
-                // Another protocol may never send a line end, so that the first byte is checked alone.
+                // Check the first byte separately, because another protocol might never send a line end.
                 if bufferedCount > 0, input[start] != 0x0D, !HTTPSyntax.isTokenByte(input[start]) {
                     throw Failure(reason: "the request line is not HTTP")
                 }
                 guard let line = try takeHeadLine() else { return nil }
-                // RFC 9112, section 2.2: empty lines before a request are ignored.
+                // RFC 9112, section 2.2: ignore empty lines before a request.
                 if line.isEmpty {
                     headCount = 0
                 } else {
@@ -165,14 +166,14 @@ struct RequestParser {
         return line
     }
 
-    /// The next line without its CRLF; nil without its end.
+    /// Returns the next line without its CR LF, or `nil` if its end has not arrived.
     ///
-    /// - Parameter limit: the longest line, without the CRLF.
+    /// - Parameter limit: The largest length of the line, without the CR LF.
     private mutating func takeLine(limit: Int, status: Int) throws(Failure) -> ArraySlice<UInt8>? {
         let tooLong = Failure(statusCode: status, reason: "a line of the message is too long")
         guard let end = indexOfLineFeed() else {
             scanned = input.count
-            // The limit plus one, because the last byte may be the carriage return.
+            // Compare with the limit plus one, because the last byte can be the carriage return.
             if bufferedCount > limit + 1 { throw tooLong }
             return nil
         }
@@ -203,7 +204,7 @@ struct RequestParser {
         return left - count
     }
 
-    /// Frees the used bytes when all are used, or when they outnumber the rest, so that the cost of moving bytes stays
+    /// Removes the used bytes if all are used or if they outnumber the rest, so that the cost of moving bytes stays
     /// linear.
     private mutating func discardUsed() {
         if start == input.count {
@@ -219,7 +220,7 @@ struct RequestParser {
 }
 
 extension RequestParser {
-    /// Reads method, target and version with one space between them (RFC 9112, section 3).
+    /// Reads the method, target and version, separated by one space each (RFC 9112, section 3).
     mutating func readRequestLine(_ line: ArraySlice<UInt8>) throws(Failure) {
         let parts = line.split(separator: 0x20, omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw Failure(reason: "the request line does not have three parts") }
@@ -237,7 +238,7 @@ extension RequestParser {
         fields = []
     }
 
-    /// A name, a colon and a value (RFC 9112, section 5). Folded lines are refused.
+    /// Reads a name, a colon and a value (RFC 9112, section 5). Rejects folded lines.
     static func field(_ line: ArraySlice<UInt8>) throws(Failure) -> HTTPHeaders.Field {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")), HTTPSyntax.isToken(line[..<colon]) else {
             throw Failure(reason: "a header line has no valid name")
@@ -255,7 +256,7 @@ extension RequestParser {
         fields = []
         let hosts = message.headers.values(for: "Host").count
         guard hosts == 1 || hosts == 0 && message.minorVersion == 0 else {
-            throw Failure(reason: "there is not exactly one Host")
+            throw Failure(reason: "the request must have exactly one Host header, but has \(hosts)")
         }
         let lengths = message.headers.values(for: "Content-Length")
         let codings = message.headers.values(for: "Transfer-Encoding")
@@ -277,7 +278,7 @@ extension RequestParser {
         }
     }
 
-    /// Hexadecimal digits, then optional extensions, which are ignored (RFC 9112, section 7.1).
+    /// Reads hexadecimal digits and optional extensions, which are ignored (RFC 9112, section 7.1).
     static func chunkSize(_ line: ArraySlice<UInt8>) throws(Failure) -> Int {
         let digits = line.prefix { ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x66) || digit($0) != nil }
         let rest = line.dropFirst(digits.count).drop { $0 == 0x20 || $0 == 0x09 }
@@ -291,14 +292,14 @@ extension RequestParser {
         byte >= 0x30 && byte <= 0x39 ? Int(byte) - 0x30 : nil
     }
 
-    /// The text of a token or a target, which is ASCII.
+    /// Returns a token or a target, which are ASCII, as a string.
     private static func text(_ bytes: ArraySlice<UInt8>) -> String {
         String(decoding: bytes, as: UTF8.self)
     }
 }
 
 extension HTTPHeaders {
-    /// Whether one of the comma-separated values of the field is this token, in any case.
+    /// Returns whether one of the field's comma-separated values is this token, in any case.
     func hasToken(_ token: String, in name: String) -> Bool {
         values(for: name).contains { value in
             value.split(separator: ",").contains { item in

@@ -9,23 +9,24 @@ import Glibc
 import Musl
 #endif
 
-/// A connection of a ``ServerLoop``; used on the loop's thread only.
+/// A connection of a ``ServerLoop``. Only the loop's thread uses it.
 final class ServerConnection {
     enum Phase {
-        /// Between requests or inside one.
+        /// The connection is between requests or inside one.
         case reading
-        /// A closure makes the answer.
+        /// A route's closure is creating the response.
         case answering
-        /// The answer waits for its delay.
+        /// The response waits for its delay.
         case delayed(PreparedAnswer, timer: any ClockTimer)
-        /// There is no answer.
+        /// The connection sends no response.
         case stalled
-        /// An answer is being sent. Afterwards the connection ends, or the next request may come.
+        /// The response is being sent. Afterwards, the connection ends with the action, or the next request can follow.
         case writing(then: MockResponse.Fault.Action?)
         /// The connection is neither read nor written.
         case halfOpen
-        /// All bytes are sent. Further bytes of the client are discarded until it closes the connection. With unread
-        /// bytes an immediate close would be a reset, and the client might lose the answer.
+        /// All bytes have been sent. Further bytes from the client are discarded until it closes the connection. If
+        /// there are unread bytes, closing immediately would reset the connection, and the client might lose the
+        /// response.
         case draining(timer: any ClockTimer)
     }
 
@@ -36,21 +37,21 @@ final class ServerConnection {
     var parser = RequestParser()
     /// Whether the first byte of the next request has arrived.
     var hasBegunRequest = false
-    /// Whether the fault of the request's route is known.
+    /// Whether the fault of the request's route has been looked up.
     var hasLookedUpFault = false
     /// The fault of the current request.
     var fault: MockResponse.Fault?
-    /// The speed of the answer; nil for no limit.
+    /// The speed of the response; `nil` for no limit.
     var pace: Pace?
     /// The timer of the next tick of the pace.
     var paceTimer: (any ClockTimer)?
-    /// Whether the client sends nothing more.
+    /// Whether the client has ended its side.
     var isInputEnded = false
     var isOpen = true
 
     private var output: [WireSegment] = []
     private var sentCount = 0
-    /// Bytes of a segment with a repeated byte.
+    /// The bytes to send for a segment with a repeated byte.
     private var run = Data()
     /// The number of bytes in ``run``.
     private static let runLength = 262_144
@@ -61,13 +62,13 @@ final class ServerConnection {
     }
 
     var hasOutput: Bool { !output.isEmpty }
-    /// Whether output waits for its pace.
+    /// Whether the output waits for its pace.
     var isPaused: Bool { hasOutput && pace?.allowance == 0 }
     /// Whether to wait until the system accepts bytes.
     var wantsOutput: Bool { hasOutput && !isPaused }
 
-    /// Whether to read. During an answer the loop reads too, to notice a client that closes, but only up to a limit, so
-    /// that a client with many requests does not fill the memory.
+    /// Whether to read. While responding, the loop also reads, to detect that the client closes the connection. It
+    /// reads only up to a limit, so that a client with many requests does not fill the memory.
     var wantsInput: Bool {
         if isInputEnded { return false }
         switch phase {
@@ -77,7 +78,7 @@ final class ServerConnection {
         }
     }
 
-    /// Whether an answer is being made or sent, which a client gets that has ended its own side.
+    /// Whether a response is being created or sent. A client that has ended its side still receives it.
     private var hasAnswer: Bool {
         switch phase {
         case .answering, .writing: true
@@ -85,10 +86,11 @@ final class ServerConnection {
         }
     }
 
-    /// Whether the connection is of no use any more, by the events of poll(2), when all bytes have been read.
+    /// Returns whether the connection is no longer usable, according to the events of poll(2), after all bytes have
+    /// been read.
     ///
-    /// A hang-up means that both sides have ended, but on Darwin that one has. A client that has ended its side may
-    /// still get its answer; when it has gone, sending fails.
+    /// A hang-up means that both sides have ended; on Darwin, it means that one side has. A client that has ended its
+    /// side can still receive its response. If the client is gone, sending fails.
     func isGone(_ events: Int32) -> Bool {
         events & Int32(POLLERR | POLLNVAL) != 0 || events & Int32(POLLHUP) != 0 && !hasAnswer
     }
@@ -97,9 +99,9 @@ final class ServerConnection {
         output.append(contentsOf: segments.filter { $0.count > 0 })
     }
 
-    /// Sends bytes up to a limit, so that a large answer does not delay other connections.
+    /// Sends bytes up to a limit, so that a large response does not delay other connections.
     ///
-    /// - Returns: false when the connection is broken.
+    /// - Returns: `false` if the connection is broken.
     func flush() -> Bool {
         var share = pace?.allowance ?? 1_048_576
         while let segment = output.first, share > 0 {

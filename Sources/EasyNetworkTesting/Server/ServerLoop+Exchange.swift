@@ -1,12 +1,12 @@
 import EasyNetwork
 import Foundation
 
-/// The handling of requests and answers, on the loop's thread.
+/// Handles requests and responses, on the loop's thread.
 extension ServerLoop {
-    /// The longest time in seconds until a client closes its side after the server's.
+    /// The longest wait in seconds for the client to close its side after the server has closed its own.
     private static let drainTime: TimeInterval = 20
 
-    /// Reads the next request, if the last one has ended.
+    /// Reads the next request if the previous one has ended.
     func readOn(_ connection: ServerConnection) {
         guard case .reading = connection.phase else { return }
         if connection.parser.bufferedCount > 0 && !begin(connection) { return }
@@ -92,12 +92,12 @@ extension ServerLoop {
         connection.phase = .writing(then: answer.ending)
         connection.pace = answer.pace
         connection.enqueue(answer.segments)
-        // Counted first, so that a client that has seen the fault finds the new count.
+        // Count the fault first, so that a client that has seen it finds the new count.
         if answer.hasFault { countFault() }
         flush(connection)
     }
 
-    /// Sends bytes, and continues with the next request after the last one.
+    /// Sends bytes. After the last one, continues with the next request.
     func flush(_ connection: ServerConnection) {
         guard connection.flush() else { return close(connection) }
         setPace(connection)
@@ -120,12 +120,12 @@ extension ServerLoop {
         connection.phase = .draining(timer: timer)
     }
 
-    /// Handles the end of the client's side. The client still gets an answer that is being made or sent; in all other
-    /// states the connection closes.
+    /// Handles the end of the client's side. If a response is being created or sent, the client still receives it; in
+    /// all other states, the connection closes.
     func inputEnded(_ connection: ServerConnection) {
         switch connection.phase {
         case .reading:
-            // Without a body a pending `100 Continue` has no use.
+            // No body will follow, so a pending `100 Continue` has no use.
             readOn(connection)
         case .answering, .writing, .halfOpen: break
         case .delayed, .stalled, .draining: close(connection)
@@ -133,11 +133,11 @@ extension ServerLoop {
     }
 }
 
-/// The handling of faults, on the loop's thread.
+/// Handles faults, on the loop's thread.
 extension ServerLoop {
     /// Begins a request whose first bytes have arrived.
     ///
-    /// - Returns: false when it must not be read.
+    /// - Returns: `false` if the request must not be read.
     func begin(_ connection: ServerConnection) -> Bool {
         guard !connection.hasBegunRequest else { return true }
         connection.hasBegunRequest = true
@@ -147,10 +147,10 @@ extension ServerLoop {
         return false
     }
 
-    /// Breaks off the current request, if its fault applies now.
+    /// Breaks off the current request if its fault applies now.
     ///
-    /// - Parameter isComplete: whether the request has been read to its end.
-    /// - Returns: false when it must not be read any further.
+    /// - Parameter isComplete: Whether the request has been read completely.
+    /// - Returns: `false` if no more of the request must be read.
     func readsOn(_ message: RequestParser.Message, isComplete: Bool, on connection: ServerConnection) -> Bool {
         if connection.fault == nil && !connection.hasLookedUpFault {
             connection.hasLookedUpFault = true
@@ -168,7 +168,7 @@ extension ServerLoop {
         state.update { $0.faultCount += 1 }
     }
 
-    /// Breaks off an exchange whose request may be incomplete.
+    /// Breaks off an exchange whose request can be incomplete.
     private func meet(_ action: MockResponse.Fault.Action, on connection: ServerConnection) {
         connection.parser = RequestParser()
         countFault()
@@ -192,7 +192,7 @@ extension ServerLoop {
         }
     }
 
-    /// Sets the timer of the next share of a slow answer.
+    /// Sets the timer for the next share of a slow response.
     func setPace(_ connection: ServerConnection) {
         guard connection.isPaused, connection.paceTimer == nil, let pace = connection.pace else { return }
         let id = connection.id

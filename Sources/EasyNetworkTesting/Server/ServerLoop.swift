@@ -22,22 +22,22 @@ struct ServerState: Sendable {
     var hasEnded = false
 }
 
-/// The thread that owns the sockets of a ``MockServer`` and polls them with poll(2).
+/// The thread that owns the sockets of a ``MockServer`` and waits for their events with poll(2).
 ///
-/// Only this thread uses the descriptors, so that none is closed during its use. Other threads send commands through a
-/// mailbox and wake the loop by a byte in a pipe. The loop runs no user code.
+/// Only this thread uses the descriptors, so no descriptor is closed while it is in use. Other threads send commands
+/// through a mailbox and wake the loop with a byte in a pipe. The loop runs no user code.
 final class ServerLoop: @unchecked Sendable {
-    // Sendable because all variables are behind a lock or used on the loop's thread only.
+    // Sendable because a lock protects each variable, or only the loop's thread uses it.
     /// The script of a test.
     struct Script: Sendable {
-        /// Answers a request; called on a concurrent queue.
+        /// Responds to a request. Called on a concurrent queue.
         var answer: @Sendable (MockRequest) -> MockResponse
-        /// Whether there is a fault for the next request. This closure and those below run no user code; they are
-        /// called on the loop's thread.
+        /// Whether there is a fault for the next request. The loop's thread calls this closure and those below, which
+        /// run no user code.
         var hasNext: @Sendable () -> Bool
-        /// Removes the fault for the next request.
+        /// Removes and returns the fault for the next request.
         var next: @Sendable () -> MockResponse.Fault?
-        /// The fault of the route for a request whose head has been read.
+        /// Returns the fault of the route for a request whose head has been read.
         var route: @Sendable (MockRequest) -> MockResponse.Fault?
     }
 
@@ -70,7 +70,7 @@ final class ServerLoop: @unchecked Sendable {
     private let mailbox = Locked(Mailbox())
     private let finished = DispatchGroup()
 
-    // Used on the loop's thread only.
+    // Only the loop's thread uses these variables.
     private var connections: [Int: ServerConnection] = [:]
     private var lastConnection = 0
     private var isOutOfDescriptors = false
@@ -95,8 +95,7 @@ final class ServerLoop: @unchecked Sendable {
         thread.start()
     }
 
-    /// Closes everything, and returns when that is done. The wait is for one round of the loop, which runs no user
-    /// code.
+    /// Closes everything, and returns when that is done. It waits for one round of the loop, which runs no user code.
     func stop() {
         mailbox.withLock { mailbox in
             mailbox.isStopping = true
@@ -113,8 +112,8 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// Writes under the lock that also guards the closing of the pipe, because the system may give its descriptor to
-    /// another file afterwards.
+    /// Writes while holding the lock that also protects the closing of the pipe. After that, the system could give the
+    /// descriptor to another file.
     private func wake(_ mailbox: inout Mailbox) {
         guard !mailbox.isWoken, !mailbox.isClosed else { return }
         mailbox.isWoken = true
@@ -125,7 +124,7 @@ final class ServerLoop: @unchecked Sendable {
 
     private func run() {
         #if canImport(Darwin)
-        // Objects that Foundation leaves to be released would stay as long as the thread.
+        // Drain a pool in each round. Otherwise, autoreleased objects would stay as long as the thread.
         while autoreleasepool(invoking: turn) {}
         #else
         while turn() {}
@@ -141,7 +140,7 @@ final class ServerLoop: @unchecked Sendable {
         finished.leave()
     }
 
-    /// - Returns: false when the server is to stop.
+    /// - Returns: `false` if the server must stop.
     private func turn() -> Bool {
         let (commands, isStopping) = mailbox.withLock { mailbox in
             defer {
@@ -160,15 +159,14 @@ final class ServerLoop: @unchecked Sendable {
         let polled = Array(connections.values)
         var entries = [
             pollfd(fd: pipe.reading, events: Int16(POLLIN), revents: 0),
-            // poll ignores a negative descriptor: the loop accepts no connection as long as it has no descriptor for
-            // it.
+            // poll ignores a negative descriptor, so the loop accepts no connection while no descriptor is available.
             pollfd(fd: isOutOfDescriptors ? -1 : listener, events: Int16(POLLIN), revents: 0),
         ]
         for connection in polled {
             let events = (connection.wantsInput ? POLLIN : 0) | (connection.wantsOutput ? POLLOUT : 0)
             entries.append(pollfd(fd: connection.descriptor, events: Int16(events), revents: 0))
         }
-        // Other parts of the process may free descriptors, so that the loop tries again after a while.
+        // Other parts of the process can free descriptors, so try again after a while.
         let timeout: Int32 = isOutOfDescriptors ? 50 : -1
         isOutOfDescriptors = false
         guard poll(&entries, nfds_t(entries.count), timeout) > 0 else { return }
@@ -197,7 +195,7 @@ final class ServerLoop: @unchecked Sendable {
     private func handle(_ connection: ServerConnection, _ events: Int32) {
         if events & Int32(POLLIN) != 0 && connection.wantsInput { receive(connection) }
         guard connection.isOpen else { return }
-        // Darwin reports a hang-up instead when nothing can be sent any more; the attempt fails then.
+        // If nothing more can be sent, Darwin reports a hang-up instead. Then the attempt fails.
         if events & Int32(POLLOUT | POLLHUP) != 0 && connection.wantsOutput { flush(connection) }
         guard connection.isOpen else { return }
         let hasReadAll = events & Int32(POLLIN) == 0 || connection.isInputEnded
@@ -227,7 +225,7 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// The connections between two requests, or before the first.
+    /// The connections between two requests, or before the first one.
     var idleConnections: [ServerConnection] {
         connections.values.filter { connection in
             if case .reading = connection.phase { !connection.hasBegunRequest } else { false }

@@ -9,8 +9,8 @@ import Glibc
 import Musl
 #endif
 
-/// The system calls of the server, with the differences between the platforms. All sockets are non-blocking and closed
-/// in child processes.
+/// The system calls of the server, with the differences between platforms. All sockets are non-blocking, and child
+/// processes close them.
 enum Socket {
     enum Transfer {
         case count(Int)
@@ -76,7 +76,7 @@ enum Socket {
         }
     }
 
-    /// Whether bytes have arrived. They are not consumed.
+    /// Returns whether bytes have arrived. They are not consumed.
     static func hasBytes(_ descriptor: Int32) -> Bool {
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, peekFlag) > 0
@@ -99,13 +99,13 @@ enum Socket {
         _ = systemClose(descriptor)
     }
 
-    /// Closes the connection with a TCP reset, which a linger of 0 seconds causes.
+    /// Closes the connection with a TCP reset, which a linger time of 0 seconds causes.
     static func reset(_ descriptor: Int32) {
         setOption(descriptor, level: SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
         close(descriptor)
     }
 
-    /// A pipe by which other threads wake the polling thread.
+    /// Creates a pipe with which other threads wake the polling thread.
     static func makePipe() throws -> (reading: Int32, writing: Int32) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw failure("no pipe") }
@@ -114,7 +114,7 @@ enum Socket {
     }
 
     static func wake(_ pipe: Int32) {
-        // A full pipe wakes the thread too.
+        // If the pipe is full, the write fails, but the thread wakes anyway.
         _ = write(pipe, [1], 1)
     }
 
@@ -165,7 +165,7 @@ enum Socket {
     #endif
 }
 
-// The functions of libc with the names of members of `Socket`.
+// The libc functions that have the same names as members of `Socket`.
 private func systemListen(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
     listen(descriptor, backlog)
 }

@@ -192,7 +192,7 @@ struct MockServerTests {
             }
         }
         expect(texts[0].hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
-        expect(texts[0].hasSuffix("{\"error\":\"there is not exactly one Host\"}"))
+        expect(texts[0].hasSuffix("{\"error\":\"the request must have exactly one Host header, but has 0\"}"))
         expect(texts[1].hasPrefix("HTTP/1.1 431 "))
         expect(texts[2].hasPrefix("HTTP/1.1 505 "))
         expect(texts.allSatisfy { $0.contains("\r\nConnection: close\r\n") })

@@ -55,10 +55,10 @@ struct OpenAPIBoundsTests {
         try expect(example(document)?.text, equals: #"{"kind":"text"}"#)
         try expect(mismatch(#"{"kind": "a", "x0": 1}"#, document) == nil)
         try expect(mismatch("{}", document), equals: "has no \"kind\"")
-        let both = #"is of none of 2 schemas; of the first: .x0 is an integer, not a string"#
+        let both = #"matches none of 2 schemas; for the first: .x0 is an integer, not a string"#
         try expect(mismatch(#"{"kind": "a", "x0": 1, "x1": 1}"#, document), equals: both)
         // What fitted while `S` was open is looked at again.
-        try expect(mismatch("{}", document, "Either")?.hasPrefix("is of none of 2 schemas"), equals: true)
+        try expect(mismatch("{}", document, "Either")?.hasPrefix("matches none of 2 schemas"), equals: true)
     }
 
     @Test("BEY-25: alternatives that all lead to all others end", arguments: ["allOf", "anyOf", "oneOf"])
@@ -157,7 +157,7 @@ struct OpenAPIBoundsTests {
         let document = try document(
             #""S": {"type": "number", "multipleOf": 0.1}, "T": {"type": "array", "uniqueItems": true, "items": {}}"#
         )
-        try expect(mismatch("0.3", document) == nil && mismatch("0.35", document) == "is no multiple of 0.1")
+        try expect(mismatch("0.3", document) == nil && mismatch("0.35", document) == "is not a multiple of 0.1")
         try expect(mismatch("[1, 2]", document, "T") == nil)
         try expect(mismatch("[1, {}, 1]", document, "T"), equals: "has an element twice")
     }
@@ -180,7 +180,7 @@ struct OpenAPIBoundsTests {
         let document = try document("", paths: #"{"/a": {"get": {"responses": {"2\" let": {}}}}}"#)
         let answer = OpenAPIRoutes(document).answer(to: MockRequest(method: "GET", target: "/a"))
         let message =
-            #"{"error":"the document is wrong in line 1, column 72: \"2\" let\" is no status of a response"}"#
+            #"{"error":"the document has an error in line 1, column 72: \"2\" let\" is not a response status; use 100 to 599, a class such as 2XX, or default"}"#
         expect(answer.statusCode == 500 && answer.body == .data(Data(message.utf8)))
     }
 

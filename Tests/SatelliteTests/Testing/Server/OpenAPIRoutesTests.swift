@@ -69,7 +69,10 @@ struct OpenAPIRoutesTests {
             #"GET /things/{thing-id}/photos/{number}: the parameter "thing-id" of the path is a string, not an integer"#
         ),
         ("POST", "/things", "", 400, "POST /things: the body is missing"),
-        ("POST", "/things", "{", 400, "POST /things: the body is no JSON: expected a key in quotes, but the text ends"),
+        (
+            "POST", "/things", "{", 400,
+            "POST /things: the body is not valid JSON: expected a key in quotes, but the text ends"
+        ),
         ("POST", "/things", #"{"price": 1, "note": null}"#, 400, #"POST /things: the body has no "name""#),
         (
             "POST", "/things", #"{"name": "a", "price": "1", "note": null}"#, 400,
@@ -85,7 +88,7 @@ struct OpenAPIRoutesTests {
         ),
         (
             "POST", "/things", #"{"name": "a", "price": 1, "note": "b", "labels": ["a", 1]}"#, 400,
-            "POST /things: the body .labels[1] is of none of 2 schemas; of the first: .labels[1] is an integer, not a string"
+            "POST /things: the body .labels[1] matches none of 2 schemas; for the first: .labels[1] is an integer, not a string"
         ),
     ]
 
