@@ -36,7 +36,7 @@ struct Screen: Sendable {
         draw(again: isTerminal)
     }
 
-    /// - Parameter again: whether to draw over the last drawing.
+    /// - Parameter again: Whether to draw over the last drawing.
     private func draw(again: Bool) {
         let lines = lines()
         let text = (again ? "\u{1B}[\(lines.count)A" : "") + lines.map { $0 + "\n" }.joined()

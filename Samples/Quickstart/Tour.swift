@@ -4,7 +4,7 @@ import Foundation
 
 /// Seven jobs against a local HTTP server. Each line names a feature and what it did.
 enum Tour {
-    /// - Returns: whether all jobs had the expected results.
+    /// - Returns: Whether all jobs had the expected results.
     static func run() async -> Bool {
         do {
             let server = try startServer()

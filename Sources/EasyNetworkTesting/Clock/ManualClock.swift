@@ -6,7 +6,7 @@ import Foundation
 /// ```swift
 /// let clock = ManualClock()
 /// let host = HostConfiguration(baseURL: url, transport: InMemoryTransport()) { host in host.clock = clock }
-/// // … start a request whose answer is 503, so that it waits for its retry …
+/// // … start a request whose response is 503, so that it waits for its retry …
 /// await clock.waitForTimers(1)
 /// clock.advance(by: 10)
 /// ```

@@ -54,10 +54,10 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport)
     /// ```
     ///
-    /// A request receives the response that was recorded for its method and URL. If there are several with different
-    /// request bodies, the body must match, too. Equal requests receive their responses in order; the last one repeats.
-    /// A value that was redacted in the file matches any value. A recorded failure fails again. Responses arrive
-    /// without delay. A ``route(_:_:_:)`` replaces the recorded responses for its path.
+    /// A request receives the response that was recorded for its method and URL. If several were recorded for different
+    /// request bodies, those for the same body are preferred. Equal requests receive their responses in order; the last
+    /// one repeats. A value that was redacted in the file matches any value. A recorded failure fails again. Responses
+    /// arrive without delay. A ``route(_:_:_:)`` replaces the recorded responses for its path.
     ///
     /// A request without a recorded response fails with `NetworkError.Code.invalidRequest`, and the error names the
     /// nearest ones. If the file does not contain the whole body of the response, the request fails with
