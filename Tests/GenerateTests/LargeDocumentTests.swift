@@ -76,7 +76,9 @@ struct LargeDocumentTests {
         let root = ##""Root": {"$ref": "#/x-levels/L0"}"##
         let wide = try output(schemas: [root], more: more)
         #expect(
-            wide.notes.map(\.message) == ["too many or too deeply nested schemas: from here on, some are not read completely"]
+            wide.notes.map(\.message) == [
+                "too many or too deeply nested schemas: from here on, some are not read completely"
+            ]
         )
         let chain = (0..<5_000).map { level in
             ##""L\##(level)": {"type": "object", "properties": {"a": {"$ref": "#/x-levels/L\##(level + 1)"}}}"##

@@ -295,7 +295,8 @@ struct HarnessTests {
     @Test(
         "TOL-1: of a bad plan nothing runs, and the message names the place",
         arguments: [
-            ("{", "the plan is not valid JSON: "), ("[]", "Expected"), (#"{"jobs": [{"api": "me"}]}"#, "jobs[0].id: is missing"),
+            ("{", "the plan is not valid JSON: "), ("[]", "Expected"),
+            (#"{"jobs": [{"api": "me"}]}"#, "jobs[0].id: is missing"),
             (#"{"jobs": [{"id": 1, "api": "me"}]}"#, "jobs[0].id: "),
             (#"{"jobs": [], "limit": "2"}"#, "limit: "), (#"{"jobs": [], "limit": 0}"#, "limit: 0 is not"),
             (#"{"jobs": [], "tagLimits": {"x": 0}}"#, "tagLimits.x: 0"),
