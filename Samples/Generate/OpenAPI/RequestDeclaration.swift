@@ -38,7 +38,7 @@ struct RequestDeclaration {
     var members: [[String]] = []
     /// The keys of the parameters, if an encoder writes them.
     var codingKeys: [(name: String, key: String)]?
-    /// The responses of a success; below, the failures.
+    /// The responses of a success. `failures` has the other ones.
     var answers: [Answer] = []
     var failures: [Answer] = []
     var nested: [Declaration] = []
