@@ -1,25 +1,27 @@
 import EasyNetwork
 import Foundation
 
-/// The steps of a delivery: the lock, the directory, the entries that are due.
+/// The steps of a delivery: the lock, the directory, and the entries that are due.
 extension Outbox {
-    /// Jobs in the queue at once, so that their number is bounded.
+    /// The maximum number of jobs in the queue at once.
     static let window = 32
-    /// Between two readings of the directory without a sign of a change, and two looks at a condition, in seconds.
+    /// The seconds between two readings of the directory without a sign of a change, and between two checks of a
+    /// condition.
     static let longInterval: TimeInterval = 120
-    /// Between two looks at a date, in seconds, since the system's clock may be changed, or sleep; and two sweeps.
+    /// The longest wait for a date, in seconds, because the system's clock can be changed or pause in sleep. Also the
+    /// seconds between two sweeps.
     static let longWait: TimeInterval = 3_600
 
-    /// Looks for what has changed since the last time. Not on a user's thread.
+    /// Checks for changes since the last check. Called on a background thread, because it reads the directory.
     func look() {
-        // The system is not asked unless it is heard.
+        // Query the network's status only if it has reported a change.
         let isReachable = !state.withLock { $0.networkHasChanged } || network.status != .unreachable
         let (changes, now) = (folder.changes, clock.now)
         let look = state.withLock { state -> OutboxState.Input? in
             guard state.logic.isStarted else { return nil }
             let isDue = now >= state.nextLoad
             if isDue { state.nextLoad = now + Self.longInterval }
-            // All that waits tries at once when the network is back, or costs less.
+            // Every waiting entry is tried at once when the network returns or becomes cheaper.
             let isBack = isReachable && state.networkHasChanged
             if isBack { state.networkHasChanged = false }
             return .looked(changes: changes, isDue: isDue, isReachableAgain: isBack)
@@ -27,12 +29,12 @@ extension Outbox {
         if let look { post(look) }
     }
 
-    /// Hears of changes by others and of the network from now on, as long as the outbox is started.
+    /// Observes changes by other processes and of the network from now on.
     func listen() {
         let now = clock.now
         state.withLock { $0.nextLoad = now + Self.longInterval }
         #if os(Linux) || canImport(Darwin)
-        // A program that is about to be suspended must not hear of the end of its own lock.
+        // An app that is about to be suspended must not be notified that its own lock was released.
         if activity == nil, state.withLock({ $0.watch == nil }) {
             let watch = OutboxWatch(folder.root) { [weak self] in self?.look() }
             let old = state.withLock { state in state.watch == nil ? exchange(&state.watch, with: watch) : watch }
@@ -42,10 +44,10 @@ extension Outbox {
         if let network = service.configuration.settings.reachability { hear(network) }
     }
 
-    /// Hears of changes of the network from now on.
+    /// Observes changes of the network from now on.
     func hear(_ network: NetworkReachability) {
         guard state.withLock({ $0.networkTask == nil }) else { return }
-        // Asked for before the task begins, which may be late: a change in between counts.
+        // The stream is created before the task starts, which can be late, so that no change in between is missed.
         let changes = network.changes
         let task = WorkQueue.task { [weak self] in
             for await _ in changes {
@@ -61,7 +63,7 @@ extension Outbox {
         if !isHeard { task.cancel() }
     }
 
-    /// Looks again when it is time.
+    /// Schedules the next check.
     private func schedule() {
         let now = clock.now
         alarm.set(nextLook(at: now), clock) { [weak self] in
@@ -81,12 +83,12 @@ extension Outbox {
         }
     }
 
-    /// Takes an event to the ``OutboxState``, and does what that says.
+    /// Passes an event to the ``OutboxState``, and performs the effects that it returns.
     ///
     /// - Parameters:
     ///   - error: why the entry of the event is not delivered yet.
-    ///   - time: of the event, on the clock; nil for now.
-    ///   - onCallersThread: whether this is a user's thread, on which nothing is done that takes long.
+    ///   - time: the time of the event on the clock. Defaults to `nil`, which is now.
+    ///   - onCallersThread: whether this is a user's thread. If so, slow effects run on a background thread.
     func post(
         _ event: OutboxState.Input,
         after error: NetworkError? = nil,
@@ -126,32 +128,32 @@ extension Outbox {
         var lock = state.withLock { $0.missedLock.take() }
         let isTaken = folder.take(&lock)
         let isNew = state.withLock { state in
-            // The activity may have ended while the lock was taken.
+            // The activity may have ended while the lock was being taken.
             guard isTaken, state.lock == nil, activity == nil || state.activity.isGranted else {
                 if !isTaken { state.missedLock = lock }
                 return false
             }
             state.lock = lock
-            // Another process may have tried by now.
+            // Another process may have tried the entries in the meantime, so their tries are read again.
             for id in state.entries.keys { state.entries[id]?.triedAt = nil }
             return true
         }
-        // Before it is asked for again, which the answer may do.
+        // Release the unused lock before posting `.locked`, which can request the lock again.
         if !isNew { lock = nil }
-        // Two questions may have been under way.
+        // Two requests for the lock may have been in progress.
         endIdleActivity()
         post(.locked(isNew))
     }
 
     private func unlock() {
-        // Before the activity ends.
+        // The lock must be released before the activity ends.
         withExtendedLifetime(state.withLock { ($0.lock.take(), $0.missedLock.take()) }) {}
         endIdleActivity()
     }
 
-    /// Asks for an activity.
+    /// Requests an activity if this outbox needs one and has none.
     ///
-    /// - Returns: whether there is one, or none is needed.
+    /// - Returns: whether the activity is granted or not needed.
     private func hasActivity() -> Bool {
         guard let activity else { return true }
         let (isGranted, asks) = state.withLock { state in
@@ -173,10 +175,10 @@ extension Outbox {
             state.withLock { $0.activity = .granted(semaphore) }
             WorkQueue.shared.add {
                 self.look()
-                // Stopped by now, or there is nothing to do any more.
+                // The outbox may have been stopped, or may have nothing to do.
                 self.endIdleActivity()
             }
-            // The system's thread: the activity lasts as long as this closure.
+            // Block the system's thread, because the activity lasts until this closure returns.
             return semaphore.wait()
         }
         state.withLock { state in
@@ -197,7 +199,7 @@ extension Outbox {
     // MARK: - The directory
 
     private func list() {
-        // Before the list: a change during the look counts as a later one.
+        // The counter is read before the list, so that a change during the listing counts as a later one.
         let changes = folder.changes
         let now = clock.now
         let (isDelivering, sweeps) = state.withLock { state in
@@ -207,11 +209,11 @@ extension Outbox {
         }
         if sweeps { folder.sweep() }
         let found = (try? folder.wholeList()).map { all in
-            // A drain beside another process does not wait for what has its time.
+            // A drain while another process delivers does not wait for an entry whose time has not come.
             let names = isDelivering ? all : all.filter { !isEarly($0) }
             let unknown = state.withLock { state in names.filter { $0.hasDependencies && !state.logic.knows($0.id) } }
             var found = Dictionary(names.map { ($0, [UUID]()) }) { first, _ in first }
-            // A damaged one is found when its turn comes.
+            // A damaged record is reported when its entry's turn comes.
             for name in unknown { found[name] = (try? folder.read(name))?.after ?? [] }
             return found
         }
@@ -225,7 +227,7 @@ extension Outbox {
         return record.due(at: now) ?? .distantPast > now
     }
 
-    /// Forgets what is known of entries that other processes have removed.
+    /// Forgets what is known about entries that other processes have removed.
     private func forget(allBut ids: Set<UUID>) {
         let old = state.withLock { state in
             let gone = state.entries.filter { id, entry in
@@ -237,13 +239,13 @@ extension Outbox {
         withExtendedLifetime(old) {}
     }
 
-    /// Looks whether an entry that this one depends on is a dead letter.
+    /// Checks whether an entry that this one depends on is a dead letter.
     private func check(_ name: OutboxName) {
         let after: [UUID]?
         do throws(NetworkError) {
             after = try folder.read(name).after
         } catch {
-            // An entry that cannot be read is told when it is sent.
+            // An entry that cannot be read is reported when it is sent.
             after = error.code == .cancelled ? nil : []
         }
         let dead = after?.first(where: folder.hasReason)
@@ -272,18 +274,18 @@ extension Outbox {
         }
     }
 
-    /// Adds the entry of the next period of one that was delivered, unless another one has taken its place.
+    /// Adds the entry of the next period after one was delivered, unless another entry has replaced the delivered one.
     private func addNextPeriod(of name: OutboxName) throws(NetworkError) {
         let record: OutboxRecord
         do throws(NetworkError) {
             record = try folder.read(name)
         } catch {
-            // It was removed. Anything else is tried again.
+            // The entry was removed or is damaged. Other errors are thrown, so that this step is tried again.
             guard [.cancelled, .cannotParseResponse].contains(error.code) else { throw error }
             return
         }
         guard let options = record.options, let period = options.period, let unique = options.unique else { return }
-        // The same name each time, since a kill may have this done again.
+        // The name is the same each time, because this step is repeated after a kill.
         let next = OutboxName(
             sequence: name.sequence,
             id: Self.id(after: name.id),
@@ -296,7 +298,7 @@ extension Outbox {
         let triedAt = state.withLock { $0.entries[name.id]?.triedAt } ?? clock.date
         var nextRecord = record
         nextRecord.addedAt = clock.date
-        // So that it does not begin while this one may be sent again.
+        // The dependency keeps the next entry from being sent while this one can still be sent again.
         nextRecord.after = [name.id]
         nextRecord.begin = OutboxOptions.nextPeriod(after: record.begin ?? record.addedAt, period, sentAt: triedAt)
         var isAdded = false
@@ -309,7 +311,7 @@ extension Outbox {
         if isAdded { announce(next, after: [name.id], options) }
     }
 
-    /// The id of the entry that follows another one.
+    /// Returns the id of the entry of the next period.
     static func id(after id: UUID) -> UUID {
         var bytes = withUnsafeBytes(of: id.uuid) { Array(SHA256.digest(of: Data($0))) }
         // Version 8 and the variant of RFC 9562, section 5.8.

@@ -3,27 +3,30 @@ import Foundation
 
 /// The entries of the directory.
 extension Outbox {
-    /// Writes a request to disk, to be sent when its turn comes. It returns when the request is safe: written, synced
-    /// and in its place. It writes on this thread, for some milliseconds; with large files that have to be copied use
-    /// ``addInBackground(_:lane:priority:after:options:)``.
+    /// Writes a request to disk, to be sent when its turn comes. When the method returns, the request is written,
+    /// synced and in its final place. It writes on the calling thread, which takes some milliseconds. If large files
+    /// must be copied, use ``addInBackground(_:lane:priority:after:options:)``.
     ///
-    /// Files of the request's body, also in a form, are linked into the outbox, or copied where the file system has no
-    /// links, so that they may be removed. A file that is changed in place afterwards, instead of replaced, is changed
-    /// here too.
+    /// Files of the request's body, including those of a form, are linked into the outbox, or copied if the file system
+    /// has no links. You can delete the originals. If you change an original in place instead of replacing it, the
+    /// outbox's file changes too.
     ///
     /// - Parameters:
-    ///   - request: of a registered type. The outbox sets its `Idempotency-Key`.
-    ///   - lane: entries of a lane are delivered in the order in which they were added. Any text of up to 80 letters
-    ///     and digits, `-` and `_`; each other byte counts as three. Default nil: in no order.
-    ///   - priority: of the entry's job, and of its lane while it is the first of that. Default normal.
+    ///   - request: a request of a registered type. The outbox sets its `Idempotency-Key`.
+    ///   - lane: entries of a lane are delivered in the order in which they were added. A lane's name has up to 80
+    ///     letters, digits, `-` and `_`; each byte of other characters counts as three. Defaults to `nil`: no order.
+    ///   - priority: the priority of the entry's job, and of its lane while the entry is the lane's first. Defaults to
+    ///     `.normal`.
     ///   - after: entries that must be delivered first. If one of them becomes a dead letter, so does this one, with
     ///     ``/EasyNetwork/NetworkError/Code/dependencyFailed``.
-    ///   - options: when and how it is sent. A field that is nil is as its type was registered.
-    /// - Returns: the id of the entry; with ``OutboxOptions/Unique/keep(_:)`` that of the one which stays.
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a type that is not registered, a name or lane
-    ///   that is too long, options that cannot be meant, a request that cannot be encoded or whose files cannot be
-    ///   read; ``/EasyNetwork/NetworkError/Code/refused`` when the outbox is full or `after` names a dead letter;
-    ///   ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when it could not be written. Then there is no entry.
+    ///   - options: when and how the request is sent. For a field that is `nil`, the options of its type apply.
+    /// - Returns: the id of the entry. With ``OutboxOptions/Unique/keep(_:)``, the id of the existing entry if there is
+    ///   one.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` if the type is not registered, a name or lane is too
+    ///   long, the options are invalid, the request cannot be encoded, or its files cannot be read;
+    ///   ``/EasyNetwork/NetworkError/Code/refused`` if the outbox is full or `after` contains a dead letter;
+    ///   ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the entry cannot be written. If the method throws, no
+    ///   entry is added.
     @discardableResult
     public func add<Request: APIRequest & Codable>(
         _ request: Request,
@@ -38,7 +41,7 @@ extension Outbox {
         guard let (typeName, type) = registered else {
             throw NetworkError(
                 code: .invalidRequest,
-                message: "register \(Request.self) before it is added to an outbox"
+                message: "register \(Request.self) before adding a request of this type to an outbox"
             )
         }
         let options = options.over(type.options)
@@ -47,7 +50,8 @@ extension Outbox {
         try options.check(lane: lane)
         let data = try RequestBody.encode(request, as: "an entry of an outbox") { try JSONEncoder().encode($0) }
         if let dead = try firstDeadLetter(in: after) {
-            throw NetworkError(code: .refused, message: "the entry \(dead), which comes first, is a dead letter")
+            let message = "the entry \(dead) in after is a dead letter; retry it before adding dependent entries"
+            throw NetworkError(code: .refused, message: message)
         }
         var (paths, attachments): (Set<String>, [String: URL]) = ([], [:])
         _ = try RequestBuilder.body(of: request.body)?.build { url throws(NetworkError) in
@@ -60,11 +64,11 @@ extension Outbox {
         let now = clock.date
         var (id, replaced) = (UUID.make(), [UUID]())
         func place(after: [UUID]) throws(NetworkError) -> OutboxName {
-            // One that replaces others adds nothing, even where another process has gone beyond the limit.
+            // An entry that replaces others adds nothing, even if another process has exceeded the limit.
             if maximumCount < .max, replaced.isEmpty, try count >= maximumCount {
                 throw NetworkError(
                     code: .refused,
-                    message: "the outbox has \(maximumCount) entries, which is its limit"
+                    message: "the outbox is full: it already has \(maximumCount) entries, its maximumCount"
                 )
             }
             let name = OutboxName(
@@ -109,11 +113,11 @@ extension Outbox {
                 added = name
                 return replaced.isEmpty ? names + [name] : [name]
             }
-            // A new one is there first, so that a kill loses neither.
+            // The new entry is added before the replaced ones are removed, so that a kill loses neither.
             if let added { announce(added, after: after, options) }
             try remove(replaced)
         } catch {
-            // Then there is no entry.
+            // A failed add must leave no entry.
             if let added {
                 try? folder.alone { () throws(NetworkError) in try folder.remove(added) }
                 post(.removed(added.id), onCallersThread: true)
@@ -124,10 +128,12 @@ extension Outbox {
     }
 
     /// Writes a request to disk as ``add(_:lane:priority:after:options:)`` does, with the same parameters and errors,
-    /// but on a background thread: large files may have to be copied. A task that is cancelled before adds nothing.
+    /// but on a background thread, because copying large files can take long. If the task is cancelled before the call,
+    /// nothing is added.
     ///
     /// - Returns: the id of the entry.
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cancelled``, too.
+    /// - Throws: the errors of ``add(_:lane:priority:after:options:)``, and
+    ///   ``/EasyNetwork/NetworkError/Code/cancelled``.
     @discardableResult
     public func addInBackground<Request: APIRequest & Codable>(
         _ request: Request,
@@ -148,7 +154,7 @@ extension Outbox {
         return try result.get()
     }
 
-    /// Tells of an entry that is in the directory now.
+    /// Posts the event of an entry that is now in the directory.
     func announce(_ name: OutboxName, after: [UUID], _ options: OutboxOptions) {
         tell(.added(name.id), options)
         post(.added(name, after: after, changes: folder.changes), onCallersThread: true)
@@ -156,11 +162,12 @@ extension Outbox {
 
     private func firstDeadLetter(in ids: [UUID]) throws(NetworkError) -> UUID? {
         guard let found = ids.first(where: folder.hasReason) else { return nil }
-        // A letter that is an entry again may have its reason for a moment, or since a program was killed.
+        // A revived dead letter can keep its reason for a moment, or for longer if the process was killed.
         return try folder.list(.entries).contains { $0.id == found } ? nil : found
     }
 
-    /// Greater than that of every entry whose ``add(_:lane:priority:after:options:)`` has returned, in any process.
+    /// Returns a number greater than the number of every entry whose ``add(_:lane:priority:after:options:)`` has
+    /// returned, in any process.
     private func nextSequence() throws(NetworkError) -> UInt64 {
         if state.withLock({ $0.hasSequence }) { return try folder.nextSequence() }
         let number = try folder.nextSequence(after: folder.lastSequence())
@@ -177,10 +184,10 @@ extension Outbox {
 
     // MARK: - Lists
 
-    /// The entries that wait or are being sent, in their order, those of other processes included. Read from the
-    /// directory.
+    /// The entries that wait or are being sent, in their order, including entries of other processes. Each access reads
+    /// the directory.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when it cannot be read.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the directory cannot be read.
     public var entries: [OutboxEntry] {
         get throws(NetworkError) {
             let names = try folder.list(.entries)
@@ -201,21 +208,21 @@ extension Outbox {
                     let next = now + tries.wait(at: now)
                     entry.nextTry = max(next, entry.nextTry ?? next)
                 }
-                // With what was not kept on disk.
+                // The error in memory has more details than the error on disk.
                 if let error = known.error { entry.error = error }
                 return entry
             }
         }
     }
 
-    /// The entries with a tag, see ``entries`` and ``OutboxOptions/tags``; without dead letters.
+    /// Returns the ``entries`` with a tag, without dead letters. See ``OutboxOptions/tags``.
     public func entries(tag: String) throws(NetworkError) -> [OutboxEntry] {
         try entries.filter { $0.options.tags.contains(tag) }
     }
 
-    /// The entries that failed for good, in their order, each with its error. Read from the directory.
+    /// The entries that failed for good, in their order, each with its error. Each access reads the directory.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when it cannot be read.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the directory cannot be read.
     public var deadLetters: [OutboxEntry] {
         get throws(NetworkError) {
             let (tried, now) = (folder.tried, clock.date)
@@ -246,11 +253,12 @@ extension Outbox {
         return entry
     }
 
-    /// The request of an entry, as it was added or as its type's `migrate` makes it: to show or to examine it.
+    /// Returns the request of an entry, to show or examine it. It is decoded as it was added, or as its type's
+    /// `migrate` makes it.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotParseResponse`` for a damaged file,
-    ///   ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a type that is not registered,
-    ///   ``/EasyNetwork/NetworkError/Code/cancelled`` when the entry has left.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotParseResponse`` if the file is damaged,
+    ///   ``/EasyNetwork/NetworkError/Code/invalidRequest`` if the type is not registered or decoding fails,
+    ///   ``/EasyNetwork/NetworkError/Code/cancelled`` if the entry has left the outbox.
     public func request(of entry: OutboxEntry) throws(NetworkError) -> any APIRequest {
         let place: OutboxFolder.Place = folder.has(entry.name) ? .entries : .dead
         return try request(in: try folder.read(entry.name, in: place), of: entry.type)
@@ -258,30 +266,32 @@ extension Outbox {
 
     // MARK: - Changes
 
-    /// Removes an entry or a dead letter; does nothing when there is none. An entry that is being sent is cancelled,
-    /// but may have been sent. Entries that depend on it become dead letters.
+    /// Removes an entry or a dead letter. If there is none with this id, the method does nothing. An entry that is
+    /// being sent is cancelled, but its request may have been sent. Entries that depend on the entry become dead
+    /// letters.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then it is still there.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. The entry is then still in the outbox.
     public func remove(_ id: UUID) throws(NetworkError) {
         try remove([id])
     }
 
-    /// Removes entries and dead letters, see ``remove(_:)-(UUID)``: many at the cost of one look at the directory.
+    /// Removes entries and dead letters as ``remove(_:)-(UUID)`` does, but reads the directory only once for all of
+    /// them.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then some of them are still there.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Some of the entries are then still in the outbox.
     public func remove(_ ids: some Collection<UUID>) throws(NetworkError) {
         let ids = Set(ids)
         guard !ids.isEmpty else { return }
         try remove { name, _ in ids.contains(name.id) }
     }
 
-    /// Removes all entries and dead letters with a tag, see ``remove(_:)-(UUID)`` and ``OutboxOptions/tags``.
+    /// Removes all entries and dead letters with a tag. See ``remove(_:)-(UUID)`` and ``OutboxOptions/tags``.
     ///
     /// ```swift
     /// func signOut(_ outbox: Outbox) throws { try outbox.remove(tag: "user 7") }
     /// ```
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then some of them are still there.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Some of the entries are then still in the outbox.
     public func remove(tag: String) throws(NetworkError) {
         try remove { name, place in
             guard name.hasOptions else { return false }
@@ -293,13 +303,14 @@ extension Outbox {
         }
     }
 
-    /// An entry that has left, with its options, and the reason if it has become a dead letter.
+    /// An entry that has left the directory or become a dead letter, with its options, and with the reason if it has
+    /// become a dead letter.
     private typealias Left = (id: UUID, options: OutboxOptions?, reason: NetworkError?)
 
-    /// - Parameter isMeant: returns nil for an entry that has left.
+    /// - Parameter isMeant: returns whether to remove an entry; `nil` if the entry has left.
     private func remove(where isMeant: (OutboxName, OutboxFolder.Place) -> Bool?) throws(NetworkError) {
         var left: [Left] = []
-        // Outside the lock, as others are called.
+        // Events are posted after the lock is released, because posting runs other code.
         defer {
             for (id, options, reason) in left {
                 tell(reason.map { .died(id, $0) } ?? .removed(id), options)
@@ -328,18 +339,18 @@ extension Outbox {
                 if verdict { found.append(name) }
             }
             guard mayHaveNext else { break }
-            // One that was delivered before it was read may have left its next period, which has its number.
+            // An entry that was delivered before it was read may have added its next period, which has the same number.
             let known = Set(entries)
             late = try folder.list(.entries).filter { $0.sequence <= last && !known.contains($0) }
         }
         let dead = try folder.list(.dead).filter { isMeant($0, .dead) ?? false }
         guard !found.isEmpty || !dead.isEmpty else { return }
-        // The next period of an entry goes with it.
+        // The next period of an entry is removed together with the entry.
         let series = Set(found.filter(\.hasOptions).map(\.sequence))
         let isNext = { (name: OutboxName) in name.hasOptions && series.contains(name.sequence) }
         let ids = Set((found + dead + entries.filter(isNext)).map(\.id))
-        // Before: once it has left, they would be sent.
-        let error = NetworkError(code: .cancelled, message: "it was removed")
+        // Make the dependents dead letters first. Once the entry has left the directory, they would be sent.
+        let error = NetworkError(code: .cancelled, message: "the entry was removed")
         for name in entries where name.hasDependencies && !ids.contains(name.id) {
             guard let record = try? folder.read(name), let first = record.after.first(where: ids.contains) else {
                 continue
@@ -350,7 +361,7 @@ extension Outbox {
         }
         for name in found { try remove(name, from: .entries, &left) }
         for name in dead { try remove(name, from: .dead, &left) }
-        // A period may have begun by now.
+        // The next period may have been added in the meantime.
         while !series.isEmpty, case let rest = try folder.list(.entries).filter(isNext), !rest.isEmpty {
             for name in rest { try remove(name, from: .entries, &left) }
         }
@@ -363,7 +374,7 @@ extension Outbox {
     ) throws(NetworkError) {
         let options = name.hasOptions ? (try? folder.read(name, in: place))?.options : nil
         if let unique = options?.unique, place == .entries {
-            // Its next period must not be added in between.
+            // The lock prevents the next period from being added during the removal.
             try folder.changeUnique(unique.name) { names throws(NetworkError) in
                 try folder.remove(name, from: place)
                 return names.filter { $0 != name }
@@ -374,24 +385,26 @@ extension Outbox {
         left.append((name.id, options, nil))
     }
 
-    /// Makes a dead letter an entry again, at its old place in its lane, and with it the ones that failed since they
-    /// depend on it. Its tries are counted from the beginning. An entry that waits after a failure is tried at once, if
-    /// this process delivers.
+    /// Makes a dead letter an entry again, at its old position in its lane, together with the dead letters that failed
+    /// because they depend on it. Their attempts are counted from zero again. An entry that waits after a failure is
+    /// tried at once if this process delivers.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then it is still a dead letter, or some that
-    ///   depend on it are.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. The entry, or some that depend on it, are then
+    ///   still dead letters.
     public func retry(_ id: UUID) throws(NetworkError) {
         try retry([id])
     }
 
-    /// Retries entries and dead letters, see ``retry(_:)-(UUID)``: many at the cost of one look at the directory.
+    /// Retries entries and dead letters as ``retry(_:)-(UUID)`` does, but reads the directory only once for all of
+    /// them.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then some of them are still dead letters.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Some of the entries are then still dead letters.
     public func retry(_ ids: some Collection<UUID>) throws(NetworkError) {
         let ids = Set(ids)
         guard !ids.isEmpty else { return }
         var (rest, revived): (Set<UUID>, [Revived]) = (ids, [])
-        // Outside the lock, as others are called. The reasons last: those that depend on it find that it is an entry.
+        // Events are posted after the lock is released, because posting runs other code. The reasons are forgotten
+        // last: once an entry's reason is gone, its dependents must find the entry in the list.
         defer {
             for (name, record) in revived {
                 forget(name.id)
@@ -412,7 +425,7 @@ extension Outbox {
         }
     }
 
-    /// Forgets the tries and the options of an entry, which may be under way.
+    /// Forgets the tries and options of an entry. If it is being delivered, its phase stays.
     private func forget(_ id: UUID) {
         let old = state.withLock { state in
             let old = state.entries.removeValue(forKey: id)
@@ -422,10 +435,10 @@ extension Outbox {
         withExtendedLifetime(old) {}
     }
 
-    /// A dead letter that is an entry again, with its record if that says more than its name.
+    /// A dead letter that has become an entry again, with its record if it has dependencies or options.
     private typealias Revived = (name: OutboxName, record: OutboxRecord?)
 
-    /// Makes dead letters entries again, and those that failed since they depend on them.
+    /// Makes dead letters entries again, together with the dead letters that failed because they depend on these.
     private func revive(
         _ found: [OutboxName],
         of dead: [OutboxName],
@@ -436,7 +449,7 @@ extension Outbox {
             guard let record = try? folder.read(name, in: .dead) else { continue }
             for id in record.after { dependents[id, default: []].append(name) }
         }
-        // In their order, and one that depends on two of them once.
+        // The row keeps the order of the entries. `known` skips an entry that is reached through two dependencies.
         var (row, known) = (found[...], Set<UUID>())
         while let name = row.popFirst() {
             guard known.insert(name.id).inserted else { continue }
@@ -448,13 +461,13 @@ extension Outbox {
     private func revive(_ name: OutboxName) throws(NetworkError) -> Revived? {
         let needsRecord = name.hasDependencies || name.hasOptions
         let record = needsRecord ? try? folder.read(name, in: .dead) : nil
-        // Before others may send it. Its tries are counted from the beginning.
+        // The tries are forgotten before the move, after which another process can send the entry.
         folder.forgetTries(of: name.id)
         var entry: OutboxName?
         if let options = record?.options, let unique = options.unique {
             try folder.changeUnique(unique.name) { names throws(NetworkError) in
                 entry = try folder.revive(name)
-                // Another row of periods has begun: this one is sent, and ends.
+                // Another series of periods has begun in the meantime, so this entry is sent once and not repeated.
                 guard let entry, options.period == nil || names.isEmpty else { return names }
                 return names + [entry]
             }

@@ -5,9 +5,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The try of an entry: whether it may be sent now, its job, and the meaning of its end.
+/// An attempt to send an entry: whether it can be sent now, its job, and what the job's end means.
 extension Outbox {
-    /// The bounds of the delay after a failure, and of a delay that a server asks for, in seconds.
+    /// The bounds of the delay after a failure, and the longest `Retry-After` that is respected, in seconds.
     private static let delays = RetryPolicy(
         maximumRetryCount: .max,
         baseDelay: 2,
@@ -17,17 +17,18 @@ extension Outbox {
 
     func send(_ name: OutboxName) {
         let (request, operation): (any APIRequest, ServiceOperation)
-        // A wait begins before the date is asked for that it depends on, so that it does not end late.
+        // The wait is counted from before the date is read on which it depends, so that it does not end late.
         let begin = clock.now
         do throws(NetworkError) {
             let record = try folder.read(name)
             guard name.isInOrder else {
-                throw NetworkError(code: .cannotParseResponse, message: "its number \(name.sequence) is damaged")
+                let message = "the entry's sequence number \(name.sequence) is damaged"
+                throw NetworkError(code: .cannotParseResponse, message: message)
             }
             if let wait = wait(of: name, record) { return postpone(name, wait, at: begin, record.options?.conditions) }
             (request, operation) = try job(for: name, record)
         } catch {
-            // Its age, which is not the deadline of a request.
+            // `.timedOut` is thrown here only for an entry older than the maximum age, which is final.
             return ended(name, error, isFinal: error.code == .timedOut || Self.isFinal(error))
         }
         operation.queuePriority = name.priority.operationPriority
@@ -38,14 +39,14 @@ extension Outbox {
         }
         guard isWanted else { return ended(name, NetworkError(code: .cancelled), isFinal: false) }
         operation.whenFinished { [weak operation] in
-            // The operation is kept while it runs.
+            // The queue keeps the operation alive while it runs.
             let error = operation.map { $0.error } ?? NetworkError(code: .cancelled)
             WorkQueue.shared.add { self.ended(name, error, isFinal: error.map(Self.isFinal) ?? false) }
         }
         queue.addOperation(operation)
     }
 
-    /// Why an entry is not sent now; nil when it is. Begins a try.
+    /// Returns why an entry is not sent now, or `nil` if it is. Records the start of an attempt.
     private func wait(of name: OutboxName, _ record: OutboxRecord) -> OutboxIndex.Wait? {
         let (options, now) = (record.options ?? OutboxOptions(), clock.date)
         if let due = record.due(at: now), due > now {
@@ -61,7 +62,7 @@ extension Outbox {
             state.entries[name.id] = entry
             return entry.attemptCount
         }
-        // An earlier process has left it.
+        // An earlier process has stored this failure.
         if let delay = tries?.wait(at: now), delay > 0 {
             return OutboxIndex.Wait(delay: delay, reason: .oldFailure, leavesLane: count >= options.yieldsAfter ?? .max)
         }
@@ -77,13 +78,13 @@ extension Outbox {
     ) {
         if conditions != nil { hear(network) }
         post(.ended(name.id, .postponed(wait)), at: begin)
-        // The network may have changed before this.
+        // The network may have changed before it was observed.
         if let conditions, wait.reason == .early, !wait.isFirm, areMet(conditions) {
             post(.hastened(name.id))
         }
     }
 
-    /// Asked of the system only once an entry has conditions.
+    /// The host's reachability. Without it, the system's network is observed once an entry has conditions.
     var network: NetworkReachability { service.configuration.settings.reachability ?? .system }
 
     private func areMet(_ conditions: Set<OutboxOptions.Condition>) -> Bool {
@@ -102,16 +103,19 @@ extension Outbox {
         _ record: OutboxRecord
     ) throws(NetworkError) -> (any APIRequest, ServiceOperation) {
         if record.isOlder(than: maximumAge, at: clock.date) {
-            throw NetworkError(code: .timedOut, message: "not delivered within \(maximumAge) seconds, the maximum age")
+            throw NetworkError(
+                code: .timedOut,
+                message: "the entry was not delivered within \(maximumAge) seconds, its maximum age"
+            )
         }
-        // A later period comes after the one before it, which leaves nothing.
+        // An entry of a later period depends on the entry before it, which has no output for it.
         let after = record.after.filter { Self.id(after: $0) != name.id }
         let inputs = after.isEmpty ? [] : try folder.outputs(of: after)
         let request = try request(in: record, of: name.type, inputs: inputs)
         var options = request.options
         options.idempotencyKey = name.id.uuidString
         options.customURLRequest?.setValue(name.id.uuidString, forHTTPHeaderField: "Idempotency-Key")
-        // Each entry is delivered.
+        // Two entries can have the same request, and both must be delivered.
         options.repeatPolicy = .allow
         if record.fileCount > 0, let body = try RequestBuilder.body(of: request.body) {
             let files = try folder.attachments(of: body, name)
@@ -128,29 +132,30 @@ extension Outbox {
         let operation = EntryOperation(request, options, of: service)
         operation.willSend = { [weak self] in
             guard let self else { return true }
-            // Another process may have removed it while the job waited for its slot.
+            // Another process may have removed the entry while the job waited for its slot.
             guard folder.has(name) else { return false }
             tell(.sending(name.id))
             return true
         }
-        // A message that the cache answers has not reached the server.
+        // A response from the cache would mean that the request has not reached the server.
         operation.ignoresCache = true
         return operation
     }
 
-    /// - Parameter inputs: what those before it left; nil for the request as it was added.
+    /// - Parameter inputs: the outputs of the entry's dependencies. Defaults to `nil`: the request as it was added.
     func request(
         in record: OutboxRecord,
         of type: String,
         inputs: [Data?]? = nil
     ) throws(NetworkError) -> any APIRequest {
         guard let registered = state.withLock({ $0.types[type] }) else {
-            throw NetworkError(code: .invalidRequest, message: "no type is registered as \"\(type)\"")
+            let message = "no type is registered as \"\(type)\"; register it before start()"
+            throw NetworkError(code: .invalidRequest, message: message)
         }
         do {
             return try WorkQueue.userCode { try registered.decode(record.request, record.version, inputs) }
         } catch {
-            // What `prepare` throws has its own words.
+            // A `NetworkError` of `prepare` keeps its own message.
             let message = (error as? NetworkError)?.message ?? "the entry cannot be decoded: \(error)"
             throw NetworkError(code: .invalidRequest, message: message, underlying: error)
         }
@@ -174,7 +179,7 @@ extension Outbox {
             return
         }
         withExtendedLifetime(phase) {}
-        // An answer of which no item can be made was one: the server has accepted the request.
+        // A response that cannot be decoded is still a response: the server has accepted the request.
         if error.code == .cannotParseResponse, 200..<300 ~= error.statusCode ?? 0 {
             return post(.ended(name.id, .verdict(.delivered)))
         }
@@ -183,7 +188,7 @@ extension Outbox {
             return post(.ended(name.id, .gone))
         }
         let entry = state.withLock { $0.entries[name.id] } ?? Entry()
-        // A cancel by the queue, or its end, is no failure.
+        // A cancellation by the queue, or by its end, is not a failure.
         let isLast =
             ![.cancelled, .refused, .circuitOpen].contains(error.code)
             && entry.attemptCount + 1 >= entry.options.maximumAttemptCount ?? .max
@@ -199,7 +204,7 @@ extension Outbox {
         post(.ended(name.id, .postponed(wait)), after: error)
     }
 
-    /// The seconds that the server has asked to wait.
+    /// Returns the delay in seconds that the server has requested, or 0.
     private func asked(_ error: NetworkError) -> TimeInterval {
         min(RetryPolicy.retryAfter(error.headers, now: clock.date) ?? 0, Self.delays.maximumRetryAfter)
     }
@@ -217,24 +222,24 @@ extension Outbox {
     func tellFailure(_ id: UUID, _ error: NetworkError, _ delay: TimeInterval) {
         let (tries, old) = state.withLock { state in
             var entry = state.entries[id] ?? Entry()
-            // A cancel by the queue, or its end, is no failure.
+            // A cancellation by the queue, or by its end, is not a failure.
             if ![.cancelled, .refused, .circuitOpen].contains(error.code) { entry.attemptCount += 1 }
             let old = exchange(&entry.error, with: error)
             state.entries[id] = entry
             return (entry.attemptCount, old)
         }
-        // Objects of the user are released outside the lock.
+        // The old error is released outside the lock, because it can contain user objects.
         withExtendedLifetime(old) {}
         folder.note(
             OutboxTries(count: tries, next: clock.date + delay, delay: delay, failure: OutboxFailure(error)),
             of: id
         )
-        // Another process may have removed it before this was written.
+        // Another process may have removed the entry before this was written.
         if let name = state.withLock({ $0.logic.index.name(of: id) }), !folder.has(name) { folder.forgetTries(of: id) }
         tell(.failed(id, error, retryDelay: delay))
     }
 
-    /// Before the next one of the lane is sent.
+    /// Posts how an entry ended, before the next entry of its lane is sent.
     func tellEnd(_ id: UUID, _ verdict: OutboxState.Verdict) {
         let entry = state.withLock { $0.entries.removeValue(forKey: id) }
         switch verdict {
@@ -248,7 +253,7 @@ extension Outbox {
         if case .dead(let error) = phase { error } else { NetworkError(code: .refused) }
     }
 
-    /// Whether the same request would fail again.
+    /// Returns whether the same request would fail again.
     static func isFinal(_ error: NetworkError) -> Bool {
         switch error.code {
         case .unacceptableStatus:
@@ -263,17 +268,20 @@ extension Outbox {
 
     static func dependencyFailed(_ id: UUID, _ error: NetworkError?) -> NetworkError {
         let reason = error.map { ": \($0.message ?? $0.code.summary)" } ?? ""
-        return NetworkError(code: .dependencyFailed, message: "the entry \(id), which comes first, has failed\(reason)")
+        let message = "the entry \(id), which must be delivered first, has failed\(reason)"
+        return NetworkError(code: .dependencyFailed, message: message)
     }
 }
 
-/// The job of an entry, which asks whether it may send.
+/// The job of an entry. It checks whether the entry may still be sent.
 private final class EntryOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
     // Sendable because its property is written before it is added to a queue.
     var willSend: (@Sendable () -> Bool)?
 
     override func execute() {
-        guard willSend?() ?? true else { return finish(NetworkError(code: .cancelled, message: "it was removed")) }
+        guard willSend?() ?? true else {
+            return finish(NetworkError(code: .cancelled, message: "the entry was removed"))
+        }
         super.execute()
     }
 }

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// Requests that are promised to be sent: they survive kills, restarts and days without a network.
+/// A store of requests that must be sent. They survive kills, restarts and days without a network.
 ///
 /// ```swift
 /// struct SendMessage: APIRequest, Codable {
@@ -21,41 +21,45 @@ import Foundation
 /// }
 /// ```
 ///
-/// When ``add(_:lane:priority:after:options:)`` has returned, the request is on disk. It is sent as a job of a
-/// ``/EasyNetwork/NetworkQueue`` until the server accepts it: at least once, always with the same `Idempotency-Key`, so
-/// that a server that knows the key acts once. Between two tries the outbox waits longer and longer, up to ten minutes,
-/// less when the host's ``/EasyNetwork/HostSettings/reachability`` returns, and as long as the server says
-/// (`Retry-After`). Entries of one lane are delivered in their order: one that fails holds up those behind it. Lanes,
-/// and entries without one, are delivered side by side. ``OutboxOptions`` say more: a time, a period, a condition, one
-/// of a name, a number of tries.
+/// When ``add(_:lane:priority:after:options:)`` has returned, the request is on disk. The outbox sends it as a job of a
+/// ``/EasyNetwork/NetworkQueue`` until the server accepts it: at least once, and always with the same
+/// `Idempotency-Key`, so that a server that supports the key processes it once.
 ///
-/// A request that the server refuses for good becomes a dead letter, and so does one whose type is not registered,
-/// whose file is damaged, or that is older than ``maximumAge``: nothing is dropped. ``retry(_:)-(UUID)`` sends it
-/// again, ``remove(_:)-(UUID)`` drops it.
+/// After each failure, the outbox waits longer, up to ten minutes by default. It waits at least as long as the server
+/// asks for in `Retry-After`, up to a day. Otherwise, a wait ends early when the host's
+/// ``/EasyNetwork/HostSettings/reachability`` reports a network again.
 ///
-/// Several processes may use one directory: one of them delivers, and when it ends another one takes over within a
-/// second; where apps are suspended, when the directory changes or after two minutes. All members may be used from any
-/// thread; those that read or write the directory do so on the caller's.
+/// Entries of one lane are delivered in the order in which they were added, so an entry that fails delays the entries
+/// after it. Lanes are delivered concurrently, and so are entries without a lane. ``OutboxOptions`` add a time, a
+/// period, conditions, uniqueness by name, and a limit of attempts.
+///
+/// Nothing is dropped: a request that the server rejects for good becomes a dead letter. So does an entry whose type is
+/// not registered, whose file is damaged, or that is older than ``maximumAge``. ``retry(_:)-(UUID)`` sends a dead
+/// letter again, and ``remove(_:)-(UUID)`` deletes it.
+///
+/// Several processes can use one directory. One of them delivers. When it ends, another takes over within a second; on
+/// systems that suspend apps, when the directory changes or after two minutes. You can use all members from any thread.
+/// Members that read or write the directory do so on the caller's thread.
 public final class Outbox: Sendable {
-    /// A type of requests as it was registered.
+    /// A registered type of requests.
     struct RequestType: Sendable {
         let version: Int
         let options: OutboxOptions
-        /// Makes a request of its JSON, the version of that, and what the entries before it left; nil for none of
-        /// these.
+        /// Decodes a request from its JSON and the version of that JSON. The last argument contains the outputs of the
+        /// entry's dependencies; `nil` if they aren't needed.
         let decode: @Sendable (Data, Int, [Data?]?) throws -> any APIRequest
-        /// Hands over the item of a delivered request, and returns what is left for those that come after it.
+        /// Passes the item of a delivered request to the user's closure, and returns its output for dependent entries.
         let deliver: (@Sendable (any APIRequest, ServiceOperation) async -> Data?)?
     }
 
-    /// An entry under way, or one that has been tried or has options.
+    /// An entry that is being delivered, has been tried, or has options.
     struct Entry {
         enum Phase {
             case waiting
             case sending(ServiceOperation, any APIRequest)
-            /// It was delivered, and leaves this for those that come after it.
+            /// The entry was delivered. The data is its output for dependent entries.
             case delivered(Data)
-            /// It is to become a dead letter.
+            /// The entry must become a dead letter.
             case dead(NetworkError)
         }
 
@@ -64,38 +68,39 @@ public final class Outbox: Sendable {
         var attemptCount = 0
         /// The last failure.
         var error: NetworkError?
-        /// When the last try began; nil before the first one of this process.
+        /// The start of the last attempt; `nil` before the first attempt of this process.
         var triedAt: Date?
 
-        /// Its job while it is being sent.
+        /// The entry's job while it is being sent.
         var job: ServiceOperation? { if case .sending(let job, _) = phase { job } else { nil } }
     }
 
     struct State {
-        /// By their names.
+        /// The registered types, by their names.
         var types: [String: RequestType] = [:]
         var names: [ObjectIdentifier: String] = [:]
-        /// Its next step.
+        /// The state machine that decides the next steps.
         var logic: OutboxState
-        /// Held while this outbox delivers.
+        /// The directory's lock, held while this outbox delivers.
         var lock: OutboxFolder.Lock?
-        /// That of the last try, while another outbox has it.
+        /// The lock of the last failed attempt, while another outbox holds the lock.
         var missedLock: OutboxFolder.Lock?
-        /// Needed for the lock where programs are suspended.
+        /// The activity that the lock requires on systems that suspend apps.
         var activity = ExpiringActivity.State.none
         var entries: [UUID: Entry] = [:]
-        /// Whether the numbers of the directory are known to be in order.
+        /// Whether the sequence file is known to count from above every entry's number.
         var hasSequence = false
         #if os(Linux) || canImport(Darwin)
         var watch: OutboxWatch?
         #endif
         var networkTask: Task<Void, Never>?
-        /// When the directory is read again without a sign of a change, which a killed process may have left out.
+        /// When the directory is read again without a sign of a change. A killed process may not have signalled its
+        /// change.
         var nextLoad: TimeInterval = 0
         var nextSweep: TimeInterval = -.infinity
-        /// Whether the network has changed since the last look at one that is there.
+        /// Whether the network has changed since the last check that found a network.
         var networkHasChanged = false
-        /// The tasks that wait for a drain or a stop, by its number, and whether a start has ended the drain.
+        /// The tasks that wait for a drain or a stop, by its number, and whether a start has ended that drain.
         var waits: [Int: (over: Promise<Void>, isRestarted: Bool)] = [:]
         var lastNumber = 0
 
@@ -105,10 +110,11 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// The number of entries above which ``add(_:lane:priority:after:options:)`` throws. Dead letters do not count.
+    /// The maximum number of entries. ``add(_:lane:priority:after:options:)`` throws once it is reached. Dead letters
+    /// don't count.
     public let maximumCount: Int
-    /// The age in seconds, from its time on if it has one, at which an entry that was not delivered becomes a dead
-    /// letter.
+    /// The age in seconds after which an undelivered entry becomes a dead letter. The age of an entry with a time is
+    /// counted from that time.
     public let maximumAge: TimeInterval
 
     let folder: OutboxFolder
@@ -117,7 +123,7 @@ public final class Outbox: Sendable {
     let activity: ExpiringActivity?
     let state: Locked<State>
     private let listeners = Multicast<OutboxEvent>()
-    /// For the next look.
+    /// The timer of the next check.
     let alarm = Alarm()
 
     var clock: any NetworkClock { service.configuration.settings.clock }
@@ -125,12 +131,13 @@ public final class Outbox: Sendable {
     /// Opens or creates an outbox.
     ///
     /// - Parameters:
-    ///   - directory: a folder for this outbox alone, on a local disk. It is created with the ones above it.
-    ///   - queue: runs the jobs, with its limits, conditions and events. Default ``/EasyNetwork/NetworkQueue/shared``.
-    ///   - service: gives the host. Default ``/EasyNetwork/HostConfiguration/shared`` as it is now.
-    ///   - maximumCount: the number of entries at which the outbox is full. Default no limit.
-    ///   - maximumAge: the longest age of an entry in seconds. Default no limit.
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when the directory cannot be used.
+    ///   - directory: a folder for this outbox alone, on a local disk. It is created with its parent folders.
+    ///   - queue: runs the jobs, with its limits, conditions and events. Defaults to
+    ///     ``/EasyNetwork/NetworkQueue/shared``.
+    ///   - service: provides the host. Defaults to a service of the current ``/EasyNetwork/HostConfiguration/shared``.
+    ///   - maximumCount: the maximum number of entries. Defaults to no limit.
+    ///   - maximumAge: the maximum age of an entry in seconds. Defaults to no limit.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the directory cannot be used.
     public convenience init(
         directory: URL,
         queue: NetworkQueue = .shared,
@@ -159,31 +166,32 @@ public final class Outbox: Sendable {
         state.withLock { $0.networkTask }?.cancel()
     }
 
-    /// Gives back what the system takes from a process that is killed: for a simulation of that.
+    /// Releases what the system would release if it killed the process. Simulations use it.
     package func abandon() {
         withExtendedLifetime(state.withLock { ($0.lock.take(), $0.missedLock.take()) }) {}
     }
 
     // MARK: - Types
 
-    /// Registers a type of requests. Register all before ``start()``: an entry of another type becomes a dead letter. A
-    /// process that only adds registers those that it adds.
+    /// Registers a type of requests. Register all types before ``start()``: an entry of an unregistered type becomes a
+    /// dead letter. A process that only adds entries registers the types that it adds.
     ///
     /// - Parameters:
-    ///   - type: encoded as JSON when it is added, decoded each time it is sent.
-    ///   - name: the name of the type on disk, which must stay the same for ever. Up to 80 letters and digits of ASCII.
-    ///   - version: the version of what is encoded. Default 1.
-    ///   - options: those of entries of this type that say nothing else.
-    ///   - migrate: makes a request of JSON of another version, which is its second parameter. Called on a background
-    ///     thread. An error makes the entry a dead letter. Default nil: all JSON is decoded like that of this version.
-    ///   - prepare: called on a background thread before an entry is sent that was added with `after`: with its request
-    ///     and what `delivered` returned for each of those, in their order; nil where it returned nil, was not called,
-    ///     or had been called a day or more before this entry was added. Returns the request to send, with the same
-    ///     files. An error makes the entry a dead letter.
-    ///   - delivered: called with the request and its item when the server has accepted it, before the entry leaves; in
-    ///     another process, if that delivers. After a kill the request may be sent again and this called again. Its
-    ///     value is kept on disk for the entries that come after this one. Not called for an answer of which no item
-    ///     can be made.
+    ///   - type: encoded as JSON when a request is added, and decoded each time it is sent.
+    ///   - name: the name of the type on disk, which must never change. Up to 80 ASCII letters and digits.
+    ///   - version: the version of the encoded JSON. Defaults to 1.
+    ///   - options: the default options for entries of this type.
+    ///   - migrate: makes a request from JSON of another version, which is the second argument. Called on a background
+    ///     thread. If it throws, the entry becomes a dead letter. Defaults to `nil`: JSON of every version is decoded
+    ///     like the current version.
+    ///   - prepare: called on a background thread before an entry that was added with `after` is sent. The arguments
+    ///     are its request and the output of `delivered` for each entry in `after`, in the same order. An output is
+    ///     `nil` if `delivered` returned `nil`, was not called, or was called a day or more before this entry was
+    ///     added. Returns the request to send, with the same files. If it throws, the entry becomes a dead letter.
+    ///   - delivered: called with the request and its item when the server has accepted it, before the entry leaves the
+    ///     outbox, in the process that delivers. After a kill, the request may be sent again and the closure called
+    ///     again. The returned data is kept on disk for the entries that depend on this one. Not called if the response
+    ///     cannot be decoded into the item.
     public func register<Request: APIRequest & Codable>(
         _ type: Request.Type,
         name: String,
@@ -223,14 +231,14 @@ public final class Outbox: Sendable {
 
     // MARK: - Events
 
-    /// The events of this outbox's entries from now on. Each call returns a new sequence, which ends with the outbox.
-    /// A listener that is slow loses the oldest of more than a thousand events.
+    /// The events of this outbox's entries from now on. Each access returns a new sequence, which ends with the outbox.
+    /// If a listener is slow, its sequence keeps the newest 1,000 events and drops older ones.
     public var events: AsyncStream<OutboxEvent> { listeners.stream(keeping: 1_000) }
 
-    /// The events of the entries with a tag, see ``events``.
+    /// Returns the events of the entries with a tag, as ``events`` does.
     public func events(tag: String) -> AsyncStream<OutboxEvent> { listeners.stream(keeping: 1_000, topic: tag) }
 
-    /// - Parameter options: those of the entry. Default nil: as far as they are known.
+    /// - Parameter options: the options of the entry. Defaults to `nil`: the options that this outbox knows, if any.
     func tell(_ event: OutboxEvent, _ options: OutboxOptions? = nil) {
         let options = options ?? state.withLock { $0.entries[event.id]?.options }
         listeners.send(event, topics: options?.tags ?? [])
@@ -238,22 +246,24 @@ public final class Outbox: Sendable {
 
     // MARK: - Starting and ending
 
-    /// Begins to deliver, or to wait for the process that does. Ends each ``drain(deadline:)`` under way, which then
-    /// does not stop the outbox.
+    /// Starts delivering, or waits until the process that delivers ends. A ``drain(deadline:)`` in progress returns,
+    /// and doesn't stop the outbox.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when the directory cannot be written to.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the directory cannot be locked.
     public func start() throws(NetworkError) {
-        // It shows whether there can be a lock.
+        // Taking the lock once shows whether the directory can be locked at all.
         _ = try folder.lock()
         listen()
         post(.start, onCallersThread: true)
         WorkQueue.shared.add { self.look() }
     }
 
-    /// Starts the outbox, delivers until it is empty or the deadline has come, and then stops: jobs that are still
-    /// under way are cancelled, their entries stay, and another process may take over. Cancelling the task stops at
-    /// once. ``start()`` begins again. An entry that waits for the network of its host is waited for; one that waits for
-    /// its time, or for one of its own conditions, is not.
+    /// Starts the outbox, delivers until it is empty or the deadline is reached, and then stops it. Jobs that are still
+    /// running are cancelled, their entries stay in the outbox, and another process can take over. If the task is
+    /// cancelled, the outbox stops at once. To deliver again, call ``start()``.
+    ///
+    /// The method waits for entries whose host has no network. It doesn't wait for an entry that waits for its time or
+    /// one of its conditions.
     ///
     /// ```swift
     /// func willEnterBackground(_ outbox: Outbox) async {
@@ -262,9 +272,9 @@ public final class Outbox: Sendable {
     /// }
     /// ```
     ///
-    /// - Parameter deadline: seconds from now; zero or less stops at once.
-    /// - Returns: the entries that are left.
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when the directory cannot be used.
+    /// - Parameter deadline: the deadline in seconds from now. If it is zero or less, the outbox stops at once.
+    /// - Returns: the remaining entries.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the directory cannot be used.
     @discardableResult
     public func drain(deadline: TimeInterval) async throws(NetworkError) -> [OutboxEntry] {
         if deadline > 0, !Task.isCancelled {
@@ -285,7 +295,7 @@ public final class Outbox: Sendable {
         return try entries
     }
 
-    /// The promise for a task that waits: it is set when the effect with its number has come.
+    /// Returns the number of a new wait, and the promise that is fulfilled when the effect with this number occurs.
     private func newWait() -> (Int, Promise<Void>) {
         let wait = Promise<Void>()
         let number = state.withLock { state in
