@@ -1,15 +1,15 @@
 import Foundation
 
-/// The time that the system grants a program before it suspends it.
+/// The time that the system grants an app before it suspends it.
 ///
-/// A suspended app that has a file of an app group locked is killed (`0xdead10cc`). So an outbox holds its lock within
-/// such an activity alone, and has neither while it has nothing to deliver.
+/// The system kills a suspended app that holds a lock on a file of an app group (`0xdead10cc`). An outbox therefore
+/// holds its lock only within such an activity, and has neither while it has nothing to deliver.
 struct ExpiringActivity: Sendable {
-    /// Calls its closure on a background thread with false, and the activity lasts until that returns; then, or at
-    /// first, with true when there is no more time.
+    /// Calls its closure with false on a background thread. The activity lasts until that call returns. The closure is
+    /// called with true when no time is left, possibly without a call with false before.
     let begin: @Sendable (_ activity: @escaping @Sendable (_ isExpired: Bool) -> Void) -> Void
 
-    /// That of the system; nil where programs are not suspended.
+    /// The system's activity; `nil` on systems that don't suspend apps.
     static let system: ExpiringActivity? = {
         #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
         ExpiringActivity { activity in
@@ -20,11 +20,11 @@ struct ExpiringActivity: Sendable {
         #endif
     }()
 
-    /// How far an outbox is with its activity.
+    /// The state of an outbox's activity.
     enum State {
         case none
         case asked
-        /// Granted; the closure returns when the semaphore is signalled.
+        /// The activity is granted. The closure returns when the semaphore is signalled.
         case granted(DispatchSemaphore)
 
         var isGranted: Bool { if case .granted = self { true } else { false } }

@@ -151,7 +151,7 @@ extension Outbox {
         endIdleActivity()
     }
 
-    /// Requests an activity if this outbox needs one and has none.
+    /// Requests the activity that this outbox needs, unless it was requested before.
     ///
     /// - Returns: whether the activity is granted or not needed.
     private func hasActivity() -> Bool {

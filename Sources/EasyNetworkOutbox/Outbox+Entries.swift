@@ -7,7 +7,7 @@ extension Outbox {
     /// synced and in its final place. It writes on the calling thread, which takes some milliseconds. If large files
     /// must be copied, use ``addInBackground(_:lane:priority:after:options:)``.
     ///
-    /// Files of the request's body, including those of a form, are linked into the outbox, or copied if the file system
+    /// Files of the request's body, including files in a form, are linked into the outbox, or copied if the file system
     /// has no links. You can delete the originals. If you change an original in place instead of replacing it, the
     /// outbox's file changes too.
     ///
@@ -404,7 +404,7 @@ extension Outbox {
         guard !ids.isEmpty else { return }
         var (rest, revived): (Set<UUID>, [Revived]) = (ids, [])
         // Events are posted after the lock is released, because posting runs other code. The reasons are forgotten
-        // last: once an entry's reason is gone, its dependents must find the entry in the list.
+        // last: a dependent would be sent if its dependency had no reason and were not known as an entry yet.
         defer {
             for (name, record) in revived {
                 forget(name.id)

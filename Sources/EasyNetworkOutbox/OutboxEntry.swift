@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// An entry of an ``Outbox``, as it was when it was asked for.
+/// A snapshot of an entry of an ``Outbox``.
 ///
 /// ```swift
 /// func show(_ outbox: Outbox) throws {
@@ -12,29 +12,31 @@ import Foundation
 /// }
 /// ```
 public struct OutboxEntry: Identifiable, Sendable {
-    /// The id that ``Outbox/add(_:lane:priority:after:options:)`` returned; also the value of `Idempotency-Key`.
+    /// The id that ``Outbox/add(_:lane:priority:after:options:)`` returned. It is also the value of `Idempotency-Key`.
     public var id: UUID { name.id }
-    /// The name of the request's type, see
-    /// ``Outbox/register(_:name:version:options:migrate:prepare:delivered:)``.
+    /// The name of the request's type. See ``Outbox/register(_:name:version:options:migrate:prepare:delivered:)``.
     public var type: String { name.type }
-    /// The lane, in which entries are delivered in their order; nil without an order.
+    /// The lane, in which entries are delivered in their order; `nil` if the entry has no order.
     public var lane: String? { name.lane }
     /// The priority of the entry's job.
     public var priority: Operation.QueuePriority { name.priority.operationPriority }
-    /// When it was added; nil when it has just left. Of an entry with a period, when the last one was over.
+    /// The date on which the entry was added; `nil` if it has just left the outbox. For an entry that repeats another
+    /// after a period, the date on which the other was delivered.
     public internal(set) var addedAt: Date?
-    /// Its options, with those of its type.
+    /// The options of the entry, combined with the options of its type.
     public var options = OutboxOptions()
-    /// Whether it is being sent by this outbox, and its job does not wait for the network or a slot any more.
+    /// Whether this outbox is sending the entry. False while the entry's job waits for the network or a slot.
     public var isSending = false
-    /// The number of failed tries, in all processes.
+    /// The number of failed attempts, in all processes.
     public var attemptCount = 0
-    /// When it is tried again after a failure, or when its time or its period comes; nil when it waits for neither. The
-    /// network may bring it earlier.
+    /// The date of the next attempt after a failure, or of the entry's time or period; `nil` if the entry waits for
+    /// neither. If the network returns, the attempt can be earlier.
     public var nextTry: Date?
-    /// The last failure: of a dead letter the reason, of another entry that of the last try; else nil. What was on disk
-    /// has the code, the message, the status and the beginning of the response body alone, and that only if a log would
-    /// show it.
+    /// The last failure: why the entry became a dead letter, or why its last attempt failed. `nil` if there is none.
+    ///
+    /// An error that was read from disk has only the code, the message, the status, the number of attempts, the
+    /// server's message, and up to 1,024 bytes of the response body. The body is included only if a log would show it,
+    /// without secrets.
     public var error: NetworkError?
 
     let name: OutboxName
@@ -44,7 +46,7 @@ public struct OutboxEntry: Identifiable, Sendable {
     }
 }
 
-/// An event of an entry of an ``Outbox``, with the id of the entry.
+/// An event of an entry of an ``Outbox``, with the entry's id.
 ///
 /// ```swift
 /// func watch(_ outbox: Outbox) async {
@@ -52,19 +54,19 @@ public struct OutboxEntry: Identifiable, Sendable {
 /// }
 /// ```
 public enum OutboxEvent: Sendable {
-    /// It is safe on disk.
+    /// The entry is safe on disk.
     case added(UUID)
-    /// Its job began: it has waited for the network and a slot.
+    /// The entry's job has begun, after waiting for the network and a slot.
     case sending(UUID)
-    /// The server has accepted it; it has left the outbox.
+    /// The server has accepted the request, and the entry has left the outbox.
     case delivered(UUID)
-    /// It was not delivered, and is tried again after so many seconds, or earlier when the network is back.
+    /// The attempt failed. The entry is tried again after `retryDelay` seconds, or earlier if the network returns.
     case failed(UUID, NetworkError, retryDelay: TimeInterval)
-    /// It has become a dead letter.
+    /// The entry has become a dead letter.
     case died(UUID, NetworkError)
-    /// ``Outbox/remove(_:)-(UUID)``
+    /// The entry was removed with ``Outbox/remove(_:)-(UUID)``.
     case removed(UUID)
-    /// ``Outbox/retry(_:)-(UUID)``
+    /// The dead letter is an entry again, after ``Outbox/retry(_:)-(UUID)``.
     case retried(UUID)
 
     /// The id of the entry.

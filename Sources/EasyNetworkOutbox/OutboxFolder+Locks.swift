@@ -2,7 +2,7 @@ import EasyNetwork
 import Foundation
 
 extension OutboxFolder {
-    /// A lock of a directory, given back when it is released or the process ends.
+    /// A lock on a directory. It ends when the object is released or the process ends.
     final class Lock: Sendable {
         private let descriptor: Int32
 
@@ -17,7 +17,7 @@ extension OutboxFolder {
             return Lock(descriptor)
         }
 
-        /// - Returns: false while another one has it.
+        /// - Returns: false while another process or object holds the lock.
         func take() throws -> Bool {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
             guard errno == EWOULDBLOCK || errno == EINTR else {
@@ -26,20 +26,20 @@ extension OutboxFolder {
             return false
         }
 
-        /// Waits until it is free, which those that hold it do only for some steps on the disk.
+        /// Waits until the lock is free. Other holders keep it only for a few disk operations.
         func wait() throws {
             while flock(descriptor, LOCK_EX) != 0 {
                 guard errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
             }
         }
 
-        /// - Returns: nil while another one has it.
+        /// - Returns: the lock, or `nil` while another process or object holds it.
         static func take(_ directory: String) throws -> Lock? {
             let lock = try open(directory)
             return try lock.take() ? lock : nil
         }
 
-        /// Whether the directory is still in its place.
+        /// Returns whether the locked directory is still at a path.
         func isAt(_ path: String) -> Bool {
             var (one, other) = (stat(), stat())
             return fstat(descriptor, &one) == 0 && lstat(path, &other) == 0 && one.st_ino == other.st_ino
@@ -50,12 +50,13 @@ extension OutboxFolder {
         }
     }
 
-    /// The directory of an outbox for what is being written. It is locked, so that the others know that it is in use.
+    /// An outbox's directory for temporary files. It is locked, so that other outboxes know that it is in use.
     final class Scratch: Sendable {
         let path: String
         private let lock: Lock?
 
-        /// An app that is suspended while it holds a lock is ended, see ``ExpiringActivity``.
+        /// Whether the directory is locked. It isn't on systems that kill a suspended app that holds a lock. See
+        /// ``ExpiringActivity``.
         private static let isLocked = ExpiringActivity.system == nil
 
         init(in parent: String, _ files: CacheFiles) throws {
@@ -66,7 +67,7 @@ extension OutboxFolder {
                     (self.path, lock) = (path, nil)
                     return
                 }
-                // Another outbox may sweep it before it is locked.
+                // Another outbox may remove the directory before it is locked. Then a new one is made.
                 if let lock = try? Lock.take(path), lock.isAt(path) {
                     (self.path, self.lock) = (path, lock)
                     return
@@ -78,7 +79,8 @@ extension OutboxFolder {
             try? FileManager.default.removeItem(atPath: path)
         }
 
-        /// Removes what is not in use: what can be locked, and a file, which earlier versions wrote, after a day.
+        /// Removes a scratch directory that is not in use, which is one that can be locked. A file, which earlier
+        /// versions wrote, or a directory that is never locked, is removed after a day.
         static func sweep(_ path: String) {
             let attributes = try? FileManager.default.attributesOfItem(atPath: path)
             if attributes?[.type] as? FileAttributeType == .typeDirectory, isLocked {

@@ -6,31 +6,32 @@ import Foundation
 /// ```
 /// entries/   a file for each entry, or a directory with the record and the files of the body
 /// dead/      the same for dead letters
-/// errors/    why, by the id of the dead letter, which shows others that depend on it that it is one
+/// errors/    by the id of a dead letter, why it failed; also shows dependents that it is a dead letter
 /// tries/     by the id of an entry, how often it has failed, and when it is tried again
-/// outputs/   by the id of an entry that was delivered, what it left for those that come after it
-/// unique/    by the name that entries share, the names of their files; locked while it is changed
-/// tmp/       what is being written or removed, in a directory for each outbox, which has it locked
+/// outputs/   by the id of a delivered entry, its output for the entries that depend on it
+/// unique/    by the name that entries share, the names of their files; locked during a change
+/// tmp/       files being written or removed, in a directory for each outbox, which holds its lock
 /// sequence   its length is the number of entries that have been added; holds the number before the first one
 /// changes    its length is the number of changes by outboxes that did not deliver
 /// ```
 ///
-/// The outbox that delivers has the directory itself locked.
+/// The outbox that delivers holds a lock on the directory itself.
 ///
-/// Every change of an entry is one rename. Errors are ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
+/// Every change of an entry is one rename. Errors have the code ``/EasyNetwork/NetworkError/Code/cannotWriteFile``
+/// unless a method's documentation says otherwise.
 struct OutboxFolder: Sendable {
     enum Place: String { case entries, dead }
 
     let root: String
     let files: CacheFiles
-    /// Where this outbox writes what becomes an entry.
+    /// The directory in which this outbox writes new files before renaming them.
     private let scratch: Scratch
 
     init(_ directory: URL, files: CacheFiles = CacheFiles()) throws(NetworkError) {
         let root = directory.standardizedFileURL.path
         (self.root, self.files) = (root, files)
         scratch = try Self.attempt(root) {
-            // Each new directory is in one that is to be synced. Each entry is synced to the end.
+            // The parent of each new directory must be synced, too. The last sync of each new entry is a full one.
             var made = [root]
             while let path = made.last, path != "/", !FileManager.default.fileExists(atPath: path) {
                 made.append((path as NSString).deletingLastPathComponent)
@@ -39,16 +40,16 @@ struct OutboxFolder: Sendable {
                 try files.makeDirectory(root + "/" + name)
             }
             for path in made {
-                // A directory above it may be closed to this user.
+                // A directory above the root may not be accessible to this user.
                 do { try files.sync(path, isLast: false) } catch POSIXError.EACCES where path != root {}
             }
             #if canImport(Darwin)
-            // An entry that comes back would send again what was delivered.
+            // If a backup restored a delivered entry, its request would be sent again.
             var (url, values) = (directory, URLResourceValues())
             values.isExcludedFromBackup = true
             try url.setResourceValues(values)
             #endif
-            // Other processes hear of changes to it. Without it they find them later.
+            // Other processes watch this file. Without it they find changes later.
             for _ in 0..<2 {
                 do {
                     close(try RegularFile.open(root + "/changes", O_WRONLY | O_CREAT).descriptor)
@@ -64,18 +65,20 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Entries
 
-    /// In their order. An entry that is added during the look may be missing while a newer one is there.
+    /// Returns the names of entries in their order. If an entry is added while the directory is listed, the list can
+    /// miss it and still contain a newer one.
     func list(_ place: Place) throws(NetworkError) -> [OutboxName] {
         try attempt { try files.list(path(place.rawValue)).compactMap { OutboxName($0) } }
             .sorted { $0.sequence < $1.sequence }
     }
 
-    /// The entries in their order: with each one, those that were added before it.
+    /// Returns the names of the entries in their order. The list contains every entry that was added before one of its
+    /// entries.
     func wholeList() throws(NetworkError) -> [OutboxName] {
         try attempt {
             var known = Set(try files.list(path("entries")))
             var names = known.compactMap { OutboxName($0) }.sorted { $0.sequence < $1.sequence }
-            // An entry that a list missed while the directory changed is in the next one.
+            // An entry that a listing missed while the directory changed is in the next listing.
             while true {
                 let new = try files.list(path("entries")).filter { known.insert($0).inserted }
                 let late = new.compactMap { OutboxName($0) }
@@ -86,9 +89,9 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// Writes an entry: when it returns, the entry survives a crash of the machine.
+    /// Writes an entry. When the method returns, the entry survives a crash of the machine.
     ///
-    /// - Parameter attachments: the files of the body, by the names that they get.
+    /// - Parameter attachments: the files of the body, by their names in the outbox.
     func add(_ name: OutboxName, _ record: OutboxRecord, _ attachments: [String: URL]) throws(NetworkError) {
         let (temporary, addedAt) = (newTemporary(), record.addedAt)
         do throws(NetworkError) {
@@ -104,7 +107,7 @@ struct OutboxFolder: Sendable {
                         try files.sync(temporary + "/" + name, isLast: false)
                     }
                 }
-                // Where its date is found without reading it.
+                // The file's date is `addedAt`, so the date can be read without opening the record.
                 try files.create(record, pieces, usedAt: addedAt)
                 try files.sync(record, isLast: false)
                 if !attachments.isEmpty { try files.sync(temporary, isLast: false) }
@@ -112,15 +115,16 @@ struct OutboxFolder: Sendable {
                 try files.sync(path("entries"), isLast: true)
             }
         } catch {
-            // Either is there. A leftover is removed when an outbox starts.
+            // The entry is at one of these two paths. If it can't be discarded now, the next outbox to start removes
+            // it.
             discard(path(.entries, name))
             discard(temporary)
             throw error
         }
     }
 
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotParseResponse`` for a damaged file,
-    ///   ``/EasyNetwork/NetworkError/Code/cancelled`` when the entry is not here any more.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotParseResponse`` if the file is damaged,
+    ///   ``/EasyNetwork/NetworkError/Code/cancelled`` if the entry is no longer in this place.
     func read(_ name: OutboxName, in place: Place = .entries) throws(NetworkError) -> OutboxRecord {
         let entry = path(place, name)
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: entry) else {
@@ -146,14 +150,15 @@ struct OutboxFolder: Sendable {
         return value
     }
 
-    /// Whether something else is in the place of a file: a link, a directory, a pipe.
+    /// Returns whether a link, directory, pipe or the like was found where a regular file should be.
     private static func isStranger(_ error: any Error) -> Bool {
         (error as? POSIXError).map { [.ELOOP, .EISDIR, .ENXIO, .EMLINK].contains($0.code) } ?? false
     }
 
-    /// The files of a body in the outbox, by the paths that they have in the body.
+    /// Returns the files of a body in the outbox, by their paths in the body.
     ///
-    /// They are known by their order: a path may have changed since the request was added, as on iOS after an update.
+    /// Files are matched by their order, because a path can have changed since the request was added, as on iOS after
+    /// an update.
     func attachments(of body: RequestBody, _ name: OutboxName) throws(NetworkError) -> [String: URL] {
         var found: [String: URL] = [:]
         _ = try body.build { url throws(NetworkError) in
@@ -165,20 +170,21 @@ struct OutboxFolder: Sendable {
         return found
     }
 
-    /// The files of an entry, by the names that they get in another one.
+    /// Returns the files of an entry, by their names in another entry.
     func attachments(of name: OutboxName, _ count: Int) -> [String: URL] {
         let names = (0..<count).map(Self.attachment)
         return Dictionary(names.map { ($0, URL(fileURLWithPath: path(.entries, name) + "/" + $0)) }) { first, _ in first
         }
     }
 
-    /// The name of a file of the body.
+    /// Returns the name of a file of the body.
     static func attachment(_ index: Int) -> String { "file\(index)" }
 
     // MARK: - Moves
 
-    /// Has no other outbox of the directory move entries between the two places while it runs: an entry that is found
-    /// in one of them is there, and one that is in neither is gone. It waits for those that do so now.
+    /// Runs a closure while no other outbox of the directory moves entries between `entries` and `dead`. An entry that
+    /// is found in one of the two directories stays there meanwhile, and an entry that is in neither has left. The
+    /// method waits until other outboxes have finished their moves.
     func alone<Result>(_ work: () throws(NetworkError) -> Result) throws(NetworkError) -> Result {
         try locked("dead", work)
     }
@@ -197,18 +203,19 @@ struct OutboxFolder: Sendable {
         return try work()
     }
 
-    /// Removes an entry or a dead letter. Call it within ``alone(_:)``.
+    /// Removes an entry or a dead letter. Call this method within ``alone(_:)``.
     func remove(_ name: OutboxName) throws(NetworkError) {
         if try !remove(name, from: .entries) { try remove(name, from: .dead) }
     }
 
     /// Removes an entry in one step.
     ///
-    /// - Returns: false when it is not here any more.
+    /// - Returns: false if the entry is no longer in this place.
     @discardableResult
     func remove(_ name: OutboxName, from place: Place) throws(NetworkError) -> Bool {
         let temporary = newTemporary()
-        // A dead letter's stays when the rename fails; an entry's is a leftover, which no other call would remove.
+        // If the rename fails, a dead letter keeps its reason. An entry's reason is a leftover that no other call would
+        // remove.
         if place == .entries {
             discard(reason(name.id))
             forgetTries(of: name.id)
@@ -219,13 +226,13 @@ struct OutboxFolder: Sendable {
         }
         guard isHere else { return false }
         discard(reason(name.id))
-        // Once more: it may have failed in between.
+        // The entry may have failed, and recorded a try, in the meantime.
         forgetTries(of: name.id)
         discard(temporary)
         return true
     }
 
-    /// Makes an entry a dead letter. Call it within ``alone(_:)``.
+    /// Makes an entry a dead letter. Call this method within ``alone(_:)``.
     func bury(_ name: OutboxName, _ error: NetworkError) throws(NetworkError) {
         let temporary = newTemporary()
         do throws(NetworkError) {
@@ -238,7 +245,7 @@ struct OutboxFolder: Sendable {
                 do {
                     try files.rename(path(.entries, name), to: path(.dead, name))
                 } catch POSIXError.ENOENT {
-                    // Another call was faster: it is a dead letter already, or removed.
+                    // Another call was faster: the entry is already a dead letter, or was removed.
                     if !exists(path(.dead, name)) { discard(reason(name.id)) }
                 }
             }
@@ -249,11 +256,11 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// Makes a dead letter an entry again. Its reason is to be forgotten when others know that it is one. Call it within
-    /// ``alone(_:)``.
+    /// Makes a dead letter an entry again. Once other processes can know about the entry, the caller forgets its
+    /// reason. Call this method within ``alone(_:)``.
     ///
-    /// - Returns: its name, which has another number if the one of the letter was none of an outbox; nil when there is
-    ///   no such dead letter.
+    /// - Returns: the entry's name, or `nil` if there is no such dead letter. If the dead letter's number was out of
+    ///   range, the name has a new number.
     func revive(_ name: OutboxName) throws(NetworkError) -> OutboxName? {
         let newName = name.isInOrder ? name : name.numbered(try nextSequence(after: lastSequence()))
         return try attempt {
@@ -264,14 +271,14 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// Forgets why an entry was a dead letter, unless it is one again. Call it within ``alone(_:)``.
+    /// Forgets why an entry was a dead letter, unless it is still one. Call this method within ``alone(_:)``.
     func forgetReason(of name: OutboxName) {
         if has(name) { discard(reason(name.id)) }
     }
 
     func has(_ name: OutboxName) -> Bool { exists(path(.entries, name)) }
 
-    /// When an entry was added; nil when it has left.
+    /// Returns the date on which an entry was added, or `nil` if the entry has left.
     func date(of name: OutboxName, in place: Place) -> Date? {
         let path = path(place, name)
         // An entry with files is a directory.
@@ -292,14 +299,15 @@ struct OutboxFolder: Sendable {
     /// The entries that have failed.
     var tried: Set<UUID> { Set(((try? files.list(path("tries"))) ?? []).compactMap { UUID(uuidString: $0) }) }
 
-    /// Has an entry be tried at once.
+    /// Makes an entry due at a date.
     func hasten(_ id: UUID, at date: Date) {
         guard var tries = tries(of: id) else { return }
         tries.next = date
         note(tries, of: id)
     }
 
-    /// A part that is lost, by a full disk or a loss of power, costs a try earlier or one more.
+    /// Stores the tries of an entry without syncing them. If they are lost, by a full disk or a loss of power, the
+    /// entry is tried earlier, or once more than allowed.
     func note(_ tries: OutboxTries, of id: UUID) {
         replace(path("tries/" + id.uuidString), try? JSONEncoder().encode(tries))
     }
@@ -321,7 +329,7 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Outputs
 
-    /// Keeps what an entry leaves for those that come after it: as long as there are any, and for a day.
+    /// Stores the output of a delivered entry for at least a day, and as long as entries depend on it.
     func leave(_ output: Data, of id: UUID) throws(NetworkError) {
         let temporary = newTemporary()
         do throws(NetworkError) {
@@ -337,7 +345,7 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// The items that entries left, nil for an entry that left nothing.
+    /// Returns the outputs of entries, `nil` for an entry without output.
     func outputs(of ids: [UUID]) throws(NetworkError) -> [Data?] {
         try attempt {
             try ids.map { id in
@@ -368,10 +376,10 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Unique entries
 
-    /// Changes which entries of a name there are, while no other process does. It waits for those that do so now, which
-    /// takes as long as writing an entry.
+    /// Changes which entries share a name while no other process does. The method waits for other processes' changes,
+    /// each of which takes as long as writing an entry.
     ///
-    /// - Parameter change: is given those that have not left, and returns those of afterwards.
+    /// - Parameter change: receives the entries that have not left, and returns the new ones.
     func changeUnique(
         _ name: String,
         _ change: ([OutboxName]) throws(NetworkError) -> [OutboxName]
@@ -410,15 +418,15 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// Whether an entry is a dead letter; or was one, and its reason has not been forgotten yet.
+    /// Returns whether an entry is a dead letter, or was one and its reason has not been forgotten yet.
     func hasReason(_ id: UUID) -> Bool { exists(reason(id)) }
 
-    /// Links are not followed: one that leads nowhere is there, too.
+    /// Returns whether a file exists. Links are not followed, so a link without a target exists.
     private func exists(_ path: String) -> Bool {
         (try? FileManager.default.attributesOfItem(atPath: path)) != nil
     }
 
-    /// Why an entry is a dead letter; nil when that cannot be read.
+    /// Returns why an entry is a dead letter, or `nil` if the reason cannot be read.
     func failure(of id: UUID) -> NetworkError? {
         guard let data = try? files.read(reason(id), count: { size in size }).0 else { return nil }
         return (try? JSONDecoder().decode(OutboxFailure.self, from: data))?.error
@@ -426,40 +434,41 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Processes
 
-    /// - Returns: nil while another process, or another outbox of this one, delivers.
+    /// - Returns: the directory's lock, or `nil` while another process, or another outbox of this process, delivers.
     func lock() throws(NetworkError) -> Lock? {
         try attempt { try Lock.take(root) }
     }
 
-    /// Tries to take the lock without an end of a descriptor, of which others that wait would be told.
+    /// Tries to take the lock. The method keeps a descriptor that did not get the lock, because closing it would notify
+    /// the processes that wait.
     ///
-    /// - Parameter lock: the one of the last try; becomes that of this one.
-    /// - Returns: whether it is held now.
+    /// - Parameter lock: the lock of the last attempt. It is replaced if it isn't a lock of this directory.
+    /// - Returns: whether the lock is held.
     func take(_ lock: inout Lock?) -> Bool {
         if lock?.isAt(root) != true { lock = try? Lock.open(root) }
         return (try? lock?.take()) ?? false
     }
 
-    /// Counts up what is in a file by its length, in one step and without a lock.
+    /// Appends bytes to a file whose length is a counter, in one step and without a lock.
     ///
-    /// - Returns: the count, with this one.
+    /// - Returns: the new count.
     private func count(_ name: String, by number: Int = 1) throws -> UInt64 {
         let (descriptor, status) = try RegularFile.open(path(name), O_WRONLY | O_APPEND | O_CREAT)
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // A damaged file may have no room.
+        // A damaged file can be too long to count further.
         guard status.st_size < OutboxSequence.countLimit else { return OutboxSequence.countLimit }
         try file.write(contentsOf: Data(count: number))
         return try file.offset()
     }
 
-    /// The greatest number of an entry after which others may come; 0 without entries.
+    /// Returns the greatest number of an entry, leaving out numbers that are out of range. 0 if there are no entries.
     func lastSequence() throws(NetworkError) -> UInt64 {
         try list(.entries).last { $0.sequence < OutboxSequence.baseLimit }?.sequence ?? 0
     }
 
-    /// The next number in the order of entries.
+    /// Returns the next number in the order of entries.
     ///
-    /// - Parameter minimum: ``lastSequence()``. Default nil: it is known that the file's numbers are greater.
+    /// - Parameter minimum: ``lastSequence()``. Defaults to `nil`: the file is known to count from above that number.
     func nextSequence(after minimum: UInt64? = nil) throws(NetworkError) -> UInt64 {
         try attempt {
             while true {
@@ -476,7 +485,8 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// The number before those that the file counts; nil when it cannot be read. Makes the file if there is none.
+    /// Returns the number at which the file starts to count, or `nil` if it cannot be read. Creates the file if there
+    /// is none.
     private func sequenceBase(after minimum: UInt64?) throws -> UInt64? {
         while true {
             do {
@@ -498,26 +508,26 @@ struct OutboxFolder: Sendable {
         let text = String(repeating: "0", count: 16 - digits.count) + digits
         try files.create(temporary, [Data(text.utf8)], usedAt: Date())
         guard isNew else { return try files.rename(temporary, to: path("sequence")) }
-        // Another outbox may be faster.
+        // Another outbox may have created the file first.
         guard link(temporary, path("sequence")) == 0 || errno == EEXIST else {
             throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
         }
     }
 
-    /// Tells the outbox that delivers to look for changes. Without the file none has looked yet.
+    /// Notifies the outbox that delivers of a change. A missing file is created.
     func ring() {
         _ = try? count("changes")
     }
 
-    /// The number of ``ring()``s so far.
+    /// The number of calls of ``ring()`` so far, by all processes.
     var changes: Int { (try? files.look(path("changes")))??.size ?? 0 }
 
-    /// Removes what processes left that ended while they wrote.
+    /// Removes files that processes left behind when they were killed while writing.
     func sweep() {
         for name in (try? files.list(path("tmp"))) ?? [] where path("tmp/" + name) != scratch.path {
             Scratch.sweep(path("tmp/" + name))
         }
-        // Leftovers that belong to no entry; most often there are none.
+        // Remove leftovers that belong to no entry. Most often there are none.
         for (folder, places) in [("errors", [Place.dead]), ("tries", [.entries, .dead])] {
             let names = (try? files.list(path(folder))) ?? []
             guard !names.isEmpty, let kept = try? places.flatMap({ try files.list(path($0.rawValue)) }) else {
@@ -525,7 +535,7 @@ struct OutboxFolder: Sendable {
             }
             let ids = Set(kept.map { $0.dropFirst(17).prefix(36) })
             for name in names where !ids.contains(name[...]) {
-                // A newer one may be that of an entry which another process makes a dead letter now, or has just added.
+                // A recent file can belong to an entry that another process has just added, or is making a dead letter.
                 let path = path(folder + "/" + name)
                 if let status = try? files.look(path), status.usedAt < Date() - 60 { discard(path) }
             }
@@ -541,7 +551,7 @@ struct OutboxFolder: Sendable {
 
     private func reason(_ id: UUID) -> String { path("errors/" + id.uuidString) }
 
-    /// Removes what may be there.
+    /// Removes a file or directory if it exists.
     private func discard(_ path: String) {
         try? FileManager.default.removeItem(atPath: path)
     }

@@ -1,58 +1,58 @@
 import EasyNetwork
 import Foundation
 
-/// The entries that are to be delivered: which of them comes next.
+/// The entries to deliver, and which of them is next.
 ///
-/// The entries of a lane are delivered one after the other, in their order; lanes side by side, those with an entry of
-/// a higher priority at their head first. An entry without a lane is alone in one. An entry waits for those that it
-/// depends on, as long as they are here.
+/// The entries of a lane are delivered one after another, in their order. Lanes are delivered concurrently; lanes whose
+/// head has a higher priority come first. An entry without a lane has a lane of its own. An entry waits for the entries
+/// that it depends on as long as they are in the index.
 struct OutboxIndex: Hashable, Sendable {
     private enum LaneKey: Hashable {
         case named(String)
         case alone(UUID)
     }
 
-    /// Why, and how long, a lane waits.
+    /// Why a lane waits, and for how long.
     struct Wait: Hashable, Sendable {
         enum Reason: Hashable, Sendable {
             case failure
-            /// A failure that was told before, in another process.
+            /// A failure that another process has already reported.
             case oldFailure
-            /// Its time has not come, or a condition is not met.
+            /// The entry's time has not come, or a condition is not met.
             case early
         }
 
         var delay: TimeInterval
         var reason = Reason.failure
-        /// Whether it waits that long also when the network is back.
+        /// Whether the wait continues when the network returns.
         var isFirm = false
-        /// Whether those behind it in its lane may go first from now on.
+        /// Whether later entries of the lane can overtake the entry from now on.
         var leavesLane = false
     }
 
     private struct Entry: Hashable {
         let name: OutboxName
-        /// The entries that it waits for; those that are not here have left.
+        /// The entries that this one waits for. An id that is not in the index belongs to an entry that has left.
         var after: [UUID]
         var lane: LaneKey
         /// The lanes whose head waits for this entry.
         var blocked: Set<LaneKey> = []
-        /// The entry need not be sent again, and could not leave the directory yet.
+        /// The final result, if the entry need not be sent again but could not leave the directory yet.
         var verdict: OutboxState.Verdict?
     }
 
     private struct Lane: Hashable {
         enum Phase: Hashable {
-            /// Nothing happens: the head waits for another entry.
+            /// The head waits for another entry.
             case blocked
-            /// The lane is among the ready ones.
+            /// The lane is in `ready`.
             case ready
-            /// The entry is under way. It is not the head if an older one has come back since.
+            /// The entry is under way. If an older entry has been revived since, the entry is not the head.
             case delivering(UUID)
             case waiting(Wait, until: TimeInterval)
         }
 
-        /// By sequence. The ones before `first` have left.
+        /// The entries in their order. The ones before `first` have left.
         var names: [OutboxName] = []
         var first = 0
         var phase = Phase.blocked
@@ -62,27 +62,27 @@ struct OutboxIndex: Hashable, Sendable {
 
     private var lanes: [LaneKey: Lane] = [:]
     private var entries: [UUID: Entry] = [:]
-    /// Lanes that may deliver, in the order in which they became ready. The ones before `first` have been taken.
+    /// Lanes that can deliver, in the order in which they became ready. The ones before `first` have been taken.
     private struct Row: Hashable {
         var lanes: [LaneKey] = []
         var first = 0
     }
 
-    /// By the priority of the lane's head.
+    /// The ready lanes, by the priority of the lane's head.
     private var ready = Array(repeating: Row(), count: JobPriority.count)
     /// The lanes that wait.
     private var postponed: Set<LaneKey> = []
-    /// No wait ends earlier; nil without waits.
+    /// The earliest end of a wait, or a time before it; `nil` if no lane waits.
     private(set) var nextWake: TimeInterval?
 
     var count: Int { entries.count }
-    /// In any order.
+    /// All entries in any order.
     var all: some Collection<OutboxName> { entries.values.lazy.map(\.name) }
 
-    /// Whether a lane may deliver; not all of them need have an entry left.
+    /// Whether a lane is in `ready`. Such a lane may have no entry left.
     var hasReady: Bool { ready.contains { $0.first < $0.lanes.count } }
 
-    /// Whether nothing is left but what waits for its time or a condition, and what comes after it.
+    /// Whether the only entries left wait for their time or a condition, or for such an entry.
     var isIdle: Bool {
         !hasReady
             && postponed.allSatisfy { lane in
@@ -97,14 +97,15 @@ struct OutboxIndex: Hashable, Sendable {
 
     func name(of id: UUID) -> OutboxName? { entries[id]?.name }
 
-    /// The fate of an entry that need not be sent again, and could not leave the directory yet. An entry that is not
-    /// here has none.
+    /// The final result of an entry that need not be sent again but could not leave the directory yet. `nil` if the
+    /// entry is not in the index.
     subscript(verdict id: UUID) -> OutboxState.Verdict? {
         get { entries[id]?.verdict }
         set { entries[id]?.verdict = newValue }
     }
 
-    /// - Parameter dependencies: the entries that it waits for; those that are not here have left.
+    /// - Parameter dependencies: the entries that it waits for. An id that is not in the index belongs to an entry that
+    ///   has left.
     mutating func insert(_ name: OutboxName, after dependencies: [UUID] = []) {
         guard entries[name.id] == nil else { return }
         insert(Entry(name: name, after: dependencies, lane: name.lane.map(LaneKey.named) ?? .alone(name.id)))
@@ -113,23 +114,23 @@ struct OutboxIndex: Hashable, Sendable {
     private mutating func insert(_ entry: Entry) {
         entries[entry.name.id] = entry
         var lane = lanes.removeValue(forKey: entry.lane) ?? Lane()
-        // Nearly always the last one.
+        // The new entry is nearly always the last one.
         var index = lane.names.count
         while index > lane.first, lane.names[index - 1].sequence > entry.name.sequence { index -= 1 }
         lane.names.insert(entry.name, at: index)
         lanes[entry.lane] = lane
-        // The wait was that of the one behind it.
+        // The wait belonged to the previous head.
         if index == lane.first { endWait(entry.lane) }
         makeReady(entry.lane)
     }
 
-    /// - Returns: the entry; nil when it is not here.
+    /// - Returns: the name of the entry; `nil` if it is not in the index.
     @discardableResult
     mutating func remove(_ id: UUID) -> OutboxName? {
         guard let entry = entries.removeValue(forKey: id), var lane = lanes.removeValue(forKey: entry.lane) else {
             return nil
         }
-        // Not always the head: an older one may have come back.
+        // The entry is not always the head, because an older one can have been revived.
         if lane.phase == .delivering(id) { lane.phase = .blocked }
         if lane.head?.id == id {
             // A wait ends with the entry that failed.
@@ -150,7 +151,7 @@ struct OutboxIndex: Hashable, Sendable {
         return entry.name
     }
 
-    /// The entry to deliver next, which is under way from then on.
+    /// Returns the entry to deliver next, and marks it as under way.
     mutating func next() -> OutboxName? {
         for priority in JobPriority.allCases.reversed() {
             let rank = Int(priority.rawValue)
@@ -160,7 +161,7 @@ struct OutboxIndex: Hashable, Sendable {
                 if ready[rank].first > 1_000, ready[rank].first > ready[rank].lanes.count / 2 {
                     ready[rank] = Row(lanes: Array(ready[rank].lanes[ready[rank].first...]))
                 }
-                // Since then all its entries may have left, or others may have come.
+                // The lane's entries may have left since it became ready, and others may have been added.
                 guard lanes[lane]?.phase == .ready else { continue }
                 lanes[lane]?.phase = .blocked
                 guard let head = freeHead(of: lane) else { continue }
@@ -176,9 +177,9 @@ struct OutboxIndex: Hashable, Sendable {
         return nil
     }
 
-    /// Takes an entry back that was to be delivered.
+    /// Returns an entry that was to be delivered to its lane.
     ///
-    /// - Parameter dependencies: the entries that it waits for, nil when they are as they were.
+    /// - Parameter dependencies: the entries that it waits for. Defaults to `nil`: they have not changed.
     mutating func putBack(_ id: UUID, after dependencies: [UUID]? = nil) {
         guard let entry = entries[id], lanes[entry.lane]?.phase == .delivering(id) else { return }
         if let dependencies { entries[id]?.after = dependencies }
@@ -186,7 +187,7 @@ struct OutboxIndex: Hashable, Sendable {
         makeReady(entry.lane)
     }
 
-    /// Has the lane of an entry that was under way wait.
+    /// Makes the lane of an entry that was under way wait.
     mutating func postpone(_ id: UUID, _ wait: Wait, at now: TimeInterval) {
         guard var entry = entries[id], lanes[entry.lane]?.phase == .delivering(id) else { return }
         if wait.leavesLane, entry.lane != .alone(id) {
@@ -205,7 +206,7 @@ struct OutboxIndex: Hashable, Sendable {
         if let lane = entries[id]?.lane, lanes[lane]?.head?.id == id { endWait(lane) }
     }
 
-    /// Ends the waits that are over.
+    /// Ends the waits whose time has passed. If the network is back, ends all waits that aren't firm.
     mutating func wake(at now: TimeInterval, isReachableAgain: Bool = false) {
         guard isReachableAgain || nextWake ?? .infinity <= now else { return }
         nextWake = nil
@@ -220,19 +221,19 @@ struct OutboxIndex: Hashable, Sendable {
         for lane in inOrder(over) { endWait(lane) }
     }
 
-    /// By the order of their heads, so that those which become ready together are sent in it.
+    /// Returns lanes in the order of their heads, so that lanes that become ready together are sent in it.
     private func inOrder(_ keys: Set<LaneKey>) -> [LaneKey] {
         keys.sorted { lanes[$0]?.head?.sequence ?? 0 < lanes[$1]?.head?.sequence ?? 0 }
     }
 
-    /// Ends the wait of a lane, if it waits.
+    /// Ends the wait of a lane, if it is waiting.
     private mutating func endWait(_ lane: LaneKey) {
         guard postponed.remove(lane) != nil else { return }
         lanes[lane]?.phase = .blocked
         makeReady(lane)
     }
 
-    /// - Returns: the head of a lane if it waits for nothing.
+    /// - Returns: the head of a lane if the head does not wait for another entry.
     private mutating func freeHead(of lane: LaneKey) -> OutboxName? {
         guard let state = lanes[lane], state.phase == .blocked, let head = state.head else { return nil }
         guard let dependency = entries[head.id]?.after.first(where: { entries[$0] != nil }) else { return head }

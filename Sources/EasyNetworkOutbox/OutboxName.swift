@@ -1,16 +1,16 @@
 import EasyNetwork
 import Foundation
 
-/// The name of an entry's file: what the outbox has to know before it reads the file.
+/// The name of an entry's file, which contains what the outbox must know before it reads the file.
 struct OutboxName: Hashable, Sendable {
-    /// The order of entries, also across processes and restarts: nanoseconds since 1970, or more.
+    /// The position in the order of entries, across processes and restarts.
     let sequence: UInt64
     let id: UUID
     let priority: JobPriority
     let hasDependencies: Bool
     let hasOptions: Bool
     let type: String
-    /// nil without an order.
+    /// The lane; `nil` if the entry has no order.
     let lane: String?
     let text: String
 
@@ -31,10 +31,10 @@ struct OutboxName: Hashable, Sendable {
         text = parts.joined(separator: ".")
     }
 
-    /// Whether an outbox may have given the number. If not, the entry becomes a dead letter.
+    /// Whether the number is in the range that an outbox assigns. If not, the entry becomes a dead letter.
     var isInOrder: Bool { sequence < OutboxSequence.limit }
 
-    /// The name of the same entry with another number.
+    /// Returns the name of the same entry with another number.
     func numbered(_ sequence: UInt64) -> OutboxName {
         OutboxName(Self.padded(sequence) + text.dropFirst(16)) ?? self
     }
@@ -44,9 +44,9 @@ struct OutboxName: Hashable, Sendable {
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// - Returns: nil for a name that is not one of an entry.
+    /// Parses the name of a file. Returns `nil` if it isn't an entry's name.
     init?(_ text: String) {
-        // By its bytes, since there may be a hundred thousand of them when an outbox starts.
+        // The name is parsed by bytes for speed, because a starting outbox can have 100,000 names.
         var bytes = text
         let name = bytes.withUTF8 { bytes in Self.read(bytes, text) }
         guard let name else { return nil }
@@ -74,7 +74,7 @@ struct OutboxName: Hashable, Sendable {
         _ type: String,
         _ lane: String
     ) {
-        // As it is called, though a later version may write it in another way.
+        // The original string is kept, because another version may encode the same name differently.
         (self.text, self.sequence, self.id, self.priority, self.type) = (text, sequence, id, priority, type)
         hasDependencies = flags.contains(UInt8(ascii: "d"))
         hasOptions = flags.contains(UInt8(ascii: "o"))
@@ -83,7 +83,7 @@ struct OutboxName: Hashable, Sendable {
 
     private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
-    /// The value of up to 16 hexadecimal digits.
+    /// Returns the value of up to 16 hexadecimal digits.
     private static func number(_ bytes: Bytes) -> UInt64? {
         var number: UInt64 = 0
         for byte in bytes {
@@ -107,17 +107,16 @@ struct OutboxName: Hashable, Sendable {
         return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(bytes: $0) }
     }
 
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a text that does not fit into the name of a
-    ///   file.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` if a string is too long for a file name.
     static func check(_ text: String, _ role: String) throws(NetworkError) {
         guard encoded(text).utf8.count > 80 else { return }
-        let message = "the \(role) \"\(text.prefix(40))…\" is too long; 80 letters and digits of ASCII fit"
+        let message = "the \(role) \"\(text.prefix(40))…\" is too long; use at most 80 ASCII letters and digits"
         throw NetworkError(code: .invalidRequest, message: message)
     }
 
-    /// A text as the name of a file.
+    /// Returns a string as the name of a file.
     static func fileName(_ text: String) -> String {
-        // Some file systems take capitals for small letters.
+        // Capital letters are escaped, because some file systems ignore case.
         "name-" + (text.addingPercentEncoding(withAllowedCharacters: letters.subtracting(.uppercaseLetters)) ?? "")
     }
 
@@ -127,7 +126,7 @@ struct OutboxName: Hashable, Sendable {
 
     private static func decoded(_ bytes: Bytes) -> String? {
         let text = String(decoding: bytes, as: UTF8.self)
-        // Foundation takes its time.
+        // Foundation's decoding is slow, so it is used only for a name with escapes.
         return bytes.contains(UInt8(ascii: "%")) ? text.removingPercentEncoding : text
     }
 
@@ -137,7 +136,7 @@ struct OutboxName: Hashable, Sendable {
 }
 
 extension UUID {
-    /// - Parameter bytes: 16 of them, or more.
+    /// - Parameter bytes: at least 16 bytes.
     init(bytes: UnsafeRawBufferPointer) {
         self.init(
             uuid: (

@@ -1,12 +1,12 @@
 import EasyNetwork
 import Foundation
 
-/// How an entry of an ``Outbox`` is delivered. A field that is nil is as the entry's type was registered, else as said
-/// here.
+/// Options for how an entry of an ``Outbox`` is delivered. For a field that is `nil`, the options of the entry's type
+/// apply, and then the default described here.
 ///
 /// ```swift
 /// func addSync(_ outbox: Outbox) throws {
-///     // Once a day, in its last hours, if the network costs nothing; launches that ask again change nothing.
+///     // Once a day, in the last two hours of each period, on an unmetered network. Adding it again has no effect.
 ///     let daily = OutboxOptions(
 ///         unique: .keep("sync"), period: 86_400, flex: 7_200, conditions: [.unmetered], tags: ["background"]
 ///     )
@@ -19,20 +19,21 @@ import Foundation
 /// }
 /// ```
 ///
-/// They are kept with the entry, so that another process or a later version of the program delivers it in the same way.
+/// The options are stored with the entry, so another process or a later version of the app delivers it in the same way.
 public struct OutboxOptions: Hashable, Codable, Sendable {
-    /// What becomes of entries of the same name that have not been delivered. Names are any text of up to 80 letters
-    /// and digits, `-` and `_`; each other byte counts as three. A dead letter does not count.
+    /// What happens to undelivered entries of the same name. A name has up to 80 letters, digits, `-` and `_`; each
+    /// byte of other characters counts as three. Dead letters don't count.
     ///
     /// ```swift
     /// let newest = OutboxOptions(unique: .replace("position"))
     /// ```
     public enum Unique: Hashable, Codable, Sendable {
-        /// They stay, and the new one is not added.
+        /// The existing entries stay, and the new one is not added.
         case keep(String)
-        /// They are removed. An entry that is being sent is cancelled, but may arrive.
+        /// The existing entries are removed. An entry that is being sent is cancelled, but its request may still
+        /// arrive.
         case replace(String)
-        /// They stay, and the new one comes after the last of them.
+        /// The existing entries stay, and the new one is delivered after the last of them.
         case append(String)
 
         var name: String {
@@ -42,44 +43,53 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
         }
     }
 
-    /// The conditions for an entry to be sent. The network is that of the host's
-    /// ``/EasyNetwork/HostSettings/reachability``, else ``/EasyNetwork/NetworkReachability/system``.
+    /// A condition for an entry to be sent. The network is the host's ``/EasyNetwork/HostSettings/reachability``, or
+    /// ``/EasyNetwork/NetworkReachability/system`` if that is `nil`.
     ///
     /// ```swift
     /// let large = OutboxOptions(conditions: [.unmetered, .unconstrained])
     /// ```
     public enum Condition: String, Codable, CaseIterable, Sendable {
-        /// There is a network, or its status is unknown.
+        /// A network is available, or its status is unknown.
         case reachable
-        /// The network is not known to cost by the byte, see ``/EasyNetwork/NetworkReachability/isExpensive``.
+        /// A network is available and not known to be metered. See ``/EasyNetwork/NetworkReachability/isExpensive``.
         case unmetered
-        /// The user has not asked for little traffic, see ``/EasyNetwork/NetworkReachability/isConstrained``.
+        /// A network is available, and the user has not requested reduced traffic. See
+        /// ``/EasyNetwork/NetworkReachability/isConstrained``.
         case unconstrained
     }
 
-    /// The name that it shares with others of which only one is wanted. Default none.
+    /// The name that the entry shares with others, and what happens to these. Defaults to `nil`: the entry shares no
+    /// name.
     public var unique: Unique?
-    /// It is not sent earlier. Default at once.
+    /// The earliest date at which the entry is sent. Defaults to `nil`: at once.
     public var notBefore: Date?
-    /// It is sent again and again, once in each period of so many seconds, 60 or more; each time under a new id, which
-    /// follows the one before. Needs ``unique``, and has no lane. A period in which it could not be sent is left out.
-    /// One that is refused for good becomes a dead letter and ends the row. Default nil: it is sent once.
+    /// The period in seconds, at least 60, if the entry is repeated. It is sent once in each period. Each repetition is
+    /// a new entry whose id is derived from the id before it.
+    ///
+    /// A period needs ``unique`` with `.keep` or `.replace`, and the entry must not have a lane. A period in which the
+    /// entry could not be sent is skipped. If the server rejects the entry for good, it becomes a dead letter and is no
+    /// longer repeated. Defaults to `nil`: the entry is sent once.
     public var period: TimeInterval?
-    /// The last seconds of each period, in which it is sent. Default the whole period.
+    /// The seconds at the end of each period in which the entry is sent. Defaults to `nil`: the whole period.
     public var flex: TimeInterval?
-    /// The conditions for it to be sent. Default none.
+    /// The conditions for the entry to be sent. Defaults to `nil`: no conditions.
     public var conditions: Set<Condition>?
-    /// The number of failed tries after which it becomes a dead letter with its last error. Default no limit.
+    /// The number of failed attempts after which the entry becomes a dead letter with its last error. Defaults to
+    /// `nil`: no limit.
     public var maximumAttemptCount: Int?
-    /// The bounds of the delay after a failure, in seconds: that of the first one, which doubles up to the second.
-    /// Default 2 to 600. What a server asks for is the minimum.
+    /// The bounds of the delay after a failure, in seconds. The delay is random, from zero to a maximum, which is the
+    /// range's lower bound after the first failure and doubles up to its upper bound. The delay is at least as long as
+    /// the server asks for, up to a day. Defaults to `nil`: 2 to 600.
     public var retryDelays: ClosedRange<TimeInterval>?
-    /// The number of failed tries after which those behind it in its lane may go first. Default no limit: they wait.
+    /// The number of failed attempts after which later entries of its lane can overtake the entry. Defaults to `nil`:
+    /// no limit, so they wait.
     public var yieldsAfter: Int?
-    /// Words by which it is found again, see ``Outbox/entries(tag:)``. Those of its type are added. Default none.
+    /// Words by which entries are found. See ``Outbox/entries(tag:)``. The tags of the entry's type are added. Defaults
+    /// to none.
     public var tags: Set<String>
 
-    /// Creates options. The defaults are those of the properties.
+    /// Creates options. Each parameter defaults to the property's default.
     public init(
         unique: Unique? = nil,
         notBefore: Date? = nil,
@@ -96,7 +106,7 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
         (self.retryDelays, self.yieldsAfter, self.tags) = (retryDelays, yieldsAfter, tags)
     }
 
-    /// These, with those of the type where nothing is said.
+    /// Returns these options, with the type's options for the fields that are `nil`.
     func over(_ type: OutboxOptions) -> OutboxOptions {
         OutboxOptions(
             unique: unique ?? type.unique,
@@ -111,47 +121,50 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
         )
     }
 
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for what cannot be meant.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for options that are invalid.
     func check(lane: String?) throws(NetworkError) {
         func refuse(_ message: String) -> NetworkError { NetworkError(code: .invalidRequest, message: message) }
-        // Also refuses what is no number.
+        // The negated comparison also rejects NaN.
         if let notBefore, !(abs(notBefore.timeIntervalSince1970) < Self.longestTime) {
-            throw refuse("notBefore is \(notBefore.timeIntervalSince1970) seconds after 1970, which is no date")
+            let seconds = notBefore.timeIntervalSince1970
+            throw refuse("notBefore must be a date before the year 10,000, but is \(seconds) seconds after 1970")
         }
         if let unique { try OutboxName.check(unique.name, "name of unique entries") }
         if let period {
             guard period >= 60, period < Self.longestTime else {
-                throw refuse("period is \(period); it is 60 seconds or more, and less than 8,000 years")
+                throw refuse("period must be at least 60 seconds and less than 8,000 years, but is \(period)")
             }
-            guard lane == nil else { throw refuse("what has a period has no lane, which it would hold up") }
+            guard lane == nil else {
+                throw refuse("an entry with a period cannot have a lane, because it would block that lane")
+            }
             switch unique {
             case .keep, .replace: break
             case .append, nil:
-                throw refuse("what has a period needs unique, .keep or .replace, so that there is one of it")
+                throw refuse("an entry with a period needs unique (.keep or .replace), so that it exists only once")
             }
         }
         if let flex {
             guard let period, flex > 0, flex <= period else {
-                throw refuse("flex is \(flex); it is more than 0 and at most period")
+                throw refuse("flex must be more than 0 and at most period, which must be set, but is \(flex)")
             }
         }
         if let retryDelays, !(retryDelays.lowerBound > 0 && retryDelays.upperBound < Self.longestTime) {
-            throw refuse("retryDelays are \(retryDelays); they are more than 0 and less than 8,000 years")
+            throw refuse("retryDelays must be more than 0 and less than 8,000 years, but are \(retryDelays)")
         }
         if let count = maximumAttemptCount, count < 1 {
-            throw refuse("maximumAttemptCount is \(count); it is 1 or more")
+            throw refuse("maximumAttemptCount must be at least 1, but is \(count)")
         }
-        if let count = yieldsAfter, count < 1 { throw refuse("yieldsAfter is \(count); it is 1 or more") }
+        if let count = yieldsAfter, count < 1 { throw refuse("yieldsAfter must be at least 1, but is \(count)") }
     }
 
-    /// Until the year 10,000, in seconds.
+    /// The seconds from 1970 to the year 10,000.
     private static let longestTime: TimeInterval = 253_402_300_800
 
-    /// When an entry may be sent, of which the period begins then.
+    /// Returns when an entry may be sent whose time or period begins at `begin`.
     ///
-    /// The clock may have been ahead when the period was chosen. So one that begins later than one period from now is
-    /// the current one instead, unless ``notBefore`` says otherwise. A tenth more is allowed: a clock that is set back by
-    /// a little must not have the work sent twice.
+    /// The clock may have been ahead when the period was chosen. A period that begins later than one period from now is
+    /// therefore replaced by the current one, unless ``notBefore`` is later. The check allows a tenth of a period more,
+    /// so that a clock that is set back a little doesn't cause the entry to be sent twice.
     func due(_ begin: Date, at now: Date) -> Date {
         guard let period else { return begin }
         let offset = period - (flex ?? period)
@@ -160,7 +173,7 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
         return max(current, notBefore ?? current) + offset
     }
 
-    /// The begin of the next period of an entry that was sent then, for periods of which one began at `begin`.
+    /// Returns the begin of the period after `date`, where one of the periods begins at `begin`.
     static func nextPeriod(after begin: Date, _ period: TimeInterval, sentAt date: Date) -> Date {
         begin + ((date.timeIntervalSince(begin) / period).rounded(.down) + 1) * period
     }

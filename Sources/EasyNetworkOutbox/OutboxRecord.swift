@@ -6,55 +6,56 @@ struct OutboxRecord: Codable, Sendable {
     /// The version of the request's type.
     var version: Int
     var addedAt: Date
-    /// The entries that come first.
+    /// The entries that must be delivered first.
     var after: [UUID]
-    /// The number of the body's files, which are beside the record.
+    /// The number of the body's files, which are next to the record.
     var fileCount: Int
     /// The request as JSON.
     var request: Data
     var options: OutboxOptions?
-    /// When its time comes, or its period begins. nil at once.
+    /// The entry's time, or the begin of its period; `nil` if it can be sent at once.
     var begin: Date?
 
-    /// When it may be sent; nil at once.
+    /// Returns when the entry may be sent; `nil` if at once.
     func due(at now: Date) -> Date? {
         begin.map { (options ?? OutboxOptions()).due($0, at: now) }
     }
 
-    /// Whether it is older than an age, from its time on if it has one. An entry that was added before the clock was
-    /// set has no age.
+    /// Returns whether the entry has exceeded an age, counted from its time if it has one. An entry that was added
+    /// before the clock was set has no age.
     func isOlder(than age: TimeInterval, at now: Date) -> Bool {
         guard addedAt.timeIntervalSince1970 >= Self.firstTime else { return false }
         return now.timeIntervalSince(max(addedAt, due(at: now) ?? addedAt)) > age
     }
 
-    /// The beginning of 2020: no entry was added earlier. Clocks that are not set stand at 1970 or 2000, as a rule.
+    /// The beginning of 2020, before which no entry was added. Clocks that are not set usually show 1970 or 2000.
     private static let firstTime: TimeInterval = 1_577_836_800
 }
 
-/// How often, and with which error at last, an entry has failed, and when it is tried again.
+/// The failed tries of an entry: their number, the last error, and the date of the next attempt.
 struct OutboxTries: Codable, Sendable {
     var count: Int
     var next: Date
-    /// The seconds until then, when it failed: the clock may have been another one.
+    /// The delay in seconds that was chosen at the failure. It limits the wait if the clock has been changed since.
     var delay: TimeInterval
     var failure: OutboxFailure
 
-    /// The seconds until it is tried again.
+    /// Returns the seconds until the next attempt.
     func wait(at now: Date) -> TimeInterval { min(next.timeIntervalSince(now), delay) }
 }
 
-/// Why an entry is a dead letter, as it is kept in a file.
+/// Why an entry failed, in the form that is stored in a file.
 struct OutboxFailure: Codable, Sendable {
     var code: Int
     var message: String?
     var statusCode: Int?
     var attempts: Int?
     var serverMessage: String?
-    /// The beginning of the response's text without secrets, which may tell why; nil where a log leaves the body out.
+    /// The beginning of the response's text without secrets, which may explain the failure. `nil` if a log would leave
+    /// the body out.
     var responseBody: Data?
 
-    /// The number of bytes that are kept of an answer.
+    /// The maximum number of bytes of a response that are kept.
     private static let bodyLimit = 1_024
 
     init(_ error: NetworkError) {
@@ -62,10 +63,10 @@ struct OutboxFailure: Codable, Sendable {
         (statusCode, attempts) = (error.statusCode, error.attempts)
         serverMessage = error.serverMessage.map(Redaction().redacted)
         responseBody = error.responseBody.flatMap { body in
-            // One of this length may have been cut.
+            // A body of this length may have been cut.
             let limit = NetworkError.responseBodyLimit
             let excerpt = BodyExcerpt(body, count: body.count < limit ? nil : .max, limit: limit)
-            // As in a log: a body is left out when its secrets cannot be found.
+            // A body whose secrets cannot be found is left out, as in a log.
             guard case .text(let text) = ShownBody(excerpt, contentType: error.headers["Content-Type"], Redaction())
             else { return nil }
             return Data(ShownBody.beginning(of: text, Self.bodyLimit).utf8)

@@ -1,31 +1,31 @@
-/// The numbers of entries, which are their order.
+/// The numbers of entries, which define their order.
 ///
-/// The file `sequence` begins with a number, its base, and counts from there by its length. Both may be damaged.
+/// The file `sequence` contains a number, its base, and counts from the base by its length. Both can be damaged.
 enum OutboxSequence {
-    /// Numbers from here on are none of an outbox. An entry with such a number becomes a dead letter.
+    /// The end of the range of numbers. An entry with this number or a greater one becomes a dead letter.
     static let limit: UInt64 = 1 << 62
-    /// A base from here on is damaged, and no entry from here on has others come after it: below, all that a file
-    /// counts stays below the limit.
+    /// The end of the range of bases. A base of this number or greater is damaged, and new numbers are not counted from
+    /// an entry with such a number. From a smaller base, a file cannot count up to ``limit``.
     static let baseLimit = limit - 1 << 41
-    /// A file of this length is damaged, or full.
+    /// The length at which a file is damaged or full.
     static let countLimit: UInt64 = 1 << 40
-    /// The file may be shorter than it was by so much after a loss of power.
+    /// The number of bytes that the file can lose when the power fails.
     private static let tolerance: UInt64 = 1 << 20
 
-    /// What is to be done after the file has counted.
+    /// The step that follows after the file has counted.
     enum Step: Equatable {
-        /// This is the number of the next entry.
+        /// The number is the next entry's.
         case take(UInt64)
-        /// The file is too short by so much.
+        /// The file is too short by this number of bytes.
         case extend(by: Int)
-        /// The file is damaged, or full.
+        /// The file is damaged or full.
         case replace
     }
 
     /// - Parameters:
-    ///   - base: that of the file, nil when it is damaged.
-    ///   - count: what the file has counted.
-    ///   - minimum: the number before the next one, below ``baseLimit``.
+    ///   - base: the base of the file; `nil` if it is damaged.
+    ///   - count: the number that the file has counted.
+    ///   - minimum: the greatest number that is in use, below ``baseLimit``.
     static func step(base: UInt64?, count: UInt64, after minimum: UInt64) -> Step {
         guard let base, base < baseLimit, count > 0, count < countLimit else { return .replace }
         let number = base + count

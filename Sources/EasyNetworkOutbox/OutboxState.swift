@@ -1,70 +1,71 @@
 import Foundation
 
-/// The knowledge of an ``Outbox``, and its next steps: events in, effects out. It reads no clock and no file.
+/// What an ``Outbox`` knows, and its next steps: events in, effects out. The state reads no clock and no file.
 ///
-/// One outbox of a directory has the lock and delivers. It knows the directory by a list of its entries and by what it
-/// added itself since then. A counter on disk, `changes`, tells it of changes by others: while that has another value
-/// than before the last list was read, the directory is read again. Events may come in any order, and some after they
-/// were asked for no longer.
+/// One outbox of a directory holds the lock and delivers. It knows the directory from a list of the entries, and from
+/// the entries that it has added since. A counter on disk, `changes`, signals changes by other outboxes. If the counter
+/// has grown since before the last list was read, the directory is read again. Events can arrive in any order,
+/// including events that are no longer expected.
 struct OutboxState: Hashable, Sendable {
-    /// Whether it delivers.
+    /// Whether the outbox delivers.
     enum Phase: Hashable, Sendable {
         case stopped
-        /// Another outbox delivers, or none.
+        /// Another outbox delivers, or none does.
         case waiting(Question)
         case delivering
-        /// The lock goes back when nothing is under way.
+        /// The lock is released when no entry is under way.
         case stopping(then: Sequel)
     }
 
-    /// Whether the lock is asked for. What may have freed it while it was being refused has it asked for again.
+    /// Whether the lock has been requested. If another request arrives before the result, the lock is requested again
+    /// after a refusal, because it may have been released meanwhile.
     enum Question: Hashable, Sendable { case none, asked, askedAgain }
 
     /// The step that follows a stop.
     enum Sequel: Hashable, Sendable { case stopped, started, suspended }
 
-    /// The fate of an entry that need not be sent again.
+    /// The final result of an entry that need not be sent again.
     enum Verdict: Hashable, Sendable { case delivered, dead }
 
-    /// How a try to send an entry has ended.
+    /// How an attempt to send an entry has ended.
     enum End: Hashable, Sendable {
         case verdict(Verdict)
-        /// It has failed, or its time has not come.
+        /// The entry has failed, or its time has not come.
         case postponed(OutboxIndex.Wait)
-        /// There is no such entry any more.
+        /// The entry no longer exists.
         case gone
     }
 
     enum Input: Hashable, Sendable {
         case start
-        /// Delivers until all is delivered; `number` is that of the effect ``Effect/drained(_:isRestarted:)``.
+        /// Delivers until the outbox is empty; `number` identifies the effect ``Effect/drained(_:isRestarted:)``.
         case drain(_ number: Int)
-        /// Stops; `number` is that of the effect ``Effect/stopped(_:)``.
+        /// Stops; `number` identifies the effect ``Effect/stopped(_:)``.
         case stop(_ number: Int)
-        /// The program is about to be suspended.
+        /// The app is about to be suspended.
         case suspend
         case locked(Bool)
-        /// Some time has passed, or something may have changed.
+        /// Time has passed, or something may have changed.
         case looked(changes: Int, isDue: Bool, isReachableAgain: Bool)
-        /// The contents of the directory, nil when it could not be read; `changes` was read before.
+        /// The contents of the directory, `nil` if it could not be read; `changes` was read before.
         case listed([OutboxName: [UUID]]?, changes: Int)
         /// This process has put an entry into the directory, by adding or reviving it.
         case added(OutboxName, after: [UUID], changes: Int)
         /// This process has removed an entry from the directory.
         case removed(UUID)
-        /// An entry that waits after a failure is to be tried now.
+        /// An entry that waits after a failure must be tried now.
         case hastened(UUID)
-        /// The dependencies of an entry, nil when it has left the directory; `changes` was read after the dead letters.
+        /// The dependencies of an entry, `nil` if it has left the directory; `changes` was read after the dead letters.
         case checked(UUID, after: [UUID]?, hasDeadLetter: Bool, changes: Int)
         case ended(UUID, End)
-        /// An entry has left the directory; or not yet, which is tried again after a delay.
+        /// An entry has left the directory, or could not leave it and is settled again after a delay.
         case settled(UUID, retryDelay: TimeInterval?)
     }
 
     enum Effect: Hashable, Sendable {
         case lock
         case unlock
-        /// Changes the counter, so that the outbox that delivers reads the directory.
+        /// Increases the counter, so that the outbox that delivers reads the directory.
         case ring
         case list
         case check(OutboxName)
@@ -74,56 +75,56 @@ struct OutboxState: Hashable, Sendable {
         case settle(OutboxName, Verdict)
         case tellFailed(UUID, delay: TimeInterval)
         case tellLeft(UUID, Verdict)
-        /// A drain is over: `isRestarted` by ``Input/start``, which goes on.
+        /// A drain has ended. If `isRestarted`, ``Input/start`` has ended it, and the outbox continues.
         case drained(_ number: Int, isRestarted: Bool)
         case stopped(_ number: Int)
     }
 
     private enum Step: Hashable {
         case checking
-        /// It is checked again when the directory has been read.
+        /// The entry is checked again when the directory has been read.
         case toBeChecked
         case sending
         case settling(Verdict)
     }
 
-    /// An entry under way: it waits for the end of a step.
+    /// An entry under way, which waits for the end of a step.
     private struct Work: Hashable {
         let name: OutboxName
         var step: Step
-        /// It was removed here.
+        /// Whether this process has removed the entry.
         var isGone = false
-        /// It has come back since: when it leaves, the directory is read.
+        /// Whether the entry has been added again since. If so, the directory is read when this work has ended.
         var isRevived = false
     }
 
     private struct Reading: Hashable {
-        /// The drains that are over when nothing is found.
+        /// The drains that end if the directory is found empty.
         let drains: Set<Int>
-        /// The entries that this process added during the look, which may not be in the list.
+        /// The entries that this process has added during the reading, which the list can miss.
         var late: [OutboxName: [UUID]] = [:]
     }
 
-    /// Entries under way at once, so that the number of jobs is bounded.
+    /// The maximum number of entries under way, which limits the number of jobs.
     let window: Int
-    /// Whether the lock is held only while there is something to do.
+    /// Whether the lock is held only while there are entries to deliver.
     let releasesLock: Bool
 
     private(set) var phase = Phase.stopped
     /// The entries to be delivered.
     private(set) var index = OutboxIndex()
     private var work: [UUID: Work] = [:]
-    /// In the order of the entries, so that the effects have the same order each time.
+    /// The entries under way in their order, so that the effects have the same order each time.
     private var workInOrder: [Work] { work.values.sorted { $0.name.sequence < $1.name.sequence } }
     private var reading: Reading?
-    /// Whether the list could not be read. Tried again at the next look.
+    /// Whether the list could not be read. The next check reads it again.
     private var hasFailed = false
-    /// The counter before the list that was read last, and as it was seen last.
+    /// The counter's value before the last list was read. `changes` is its last known value.
     private var listedChanges = 0
     private var changes = 0
     /// Whether the directory has been read since the lock was taken.
     private var hasRead = false
-    /// Whether the directory is to be read in any case.
+    /// Whether the directory must be read even without a sign of a change.
     private var isDue = true
     private var drains: Set<Int> = []
     private var stops: Set<Int> = []
@@ -134,14 +135,14 @@ struct OutboxState: Hashable, Sendable {
 
     private var isStale: Bool { !hasRead || isDue || changes > listedChanges }
 
-    /// Whether an entry that was to be sent still is.
+    /// Returns whether an entry that was chosen to be sent still should be.
     func wants(_ id: UUID) -> Bool {
         phase == .delivering && work[id].map { $0.step == .sending && !$0.isGone } ?? false
     }
 
     func isUnderWay(_ id: UUID) -> Bool { work[id] != nil }
 
-    /// Whether it delivers, or will as soon as it can.
+    /// Whether the outbox delivers, or will as soon as it can.
     var isStarted: Bool {
         switch phase {
         case .stopped, .stopping(then: .stopped): false
@@ -149,23 +150,24 @@ struct OutboxState: Hashable, Sendable {
         }
     }
 
-    /// When it is to look again, without a sign of a change by others; nil when it is stopped.
+    /// Returns the time of the next check, without a sign of a change by other processes; `nil` if the outbox is
+    /// stopped.
     ///
-    /// - Parameter isTold: whether there are signs of changes by others.
+    /// - Parameter isTold: whether the system notifies this process of changes by other processes.
     func nextLook(at now: TimeInterval, isTold: Bool) -> TimeInterval? {
         guard isStarted else { return nil }
-        // A drain without the lock reads the directory each time.
+        // A drain without the lock reads the directory at each check.
         let isSoon = !isTold || hasFailed || !drains.isEmpty && phase != .delivering
         return min(isSoon ? now + Self.interval : .infinity, index.nextWake ?? .infinity)
     }
 
-    /// Between two looks where nothing tells of changes, in seconds.
+    /// The seconds between two checks where the system reports no changes.
     private static let interval: TimeInterval = 1
 
-    /// The entries that are known, for what need not be read again.
+    /// Returns whether an entry is in the index. If so, its record need not be read again.
     func knows(_ id: UUID) -> Bool { index.contains(id) }
 
-    /// The number of entries; nil while it is not known.
+    /// The number of entries; `nil` if it isn't known.
     var count: Int? { phase == .delivering && !isStale ? index.count : nil }
 
     mutating func handle(_ event: Input, at now: TimeInterval) -> [Effect] {
@@ -231,13 +233,13 @@ struct OutboxState: Hashable, Sendable {
 
     private mutating func locked(_ isLocked: Bool, _ effects: inout [Effect]) {
         guard case .waiting(let question) = phase else {
-            // It was stopped since then, or has the lock that a later stop gave back.
+            // The outbox was stopped since the request. A lock that arrives now is released.
             if isLocked, phase == .stopped { effects.append(.unlock) }
             return
         }
         phase = isLocked ? .delivering : .waiting(.none)
         if !isLocked, question == .askedAgain { ask(&effects) }
-        // A list of before tells not all that is there now.
+        // A list that was read without the lock can be incomplete.
         if isLocked { (hasRead, isDue) = (false, true) }
     }
 
@@ -260,16 +262,16 @@ struct OutboxState: Hashable, Sendable {
         drains.subtract(ended)
     }
 
-    /// Whether there is something to do with the lock.
+    /// Whether the lock is needed now.
     private var hasWork: Bool {
         isDue || changes > listedChanges || index.hasReady || !drains.isEmpty
     }
 
-    /// Does what may be done now.
+    /// Takes the steps that are possible now.
     private mutating func proceed(_ effects: inout [Effect]) {
         if case .stopping(let sequel) = phase, work.isEmpty {
             effects.append(.unlock)
-            // After a stop, all is tried at once.
+            // After a stop, every entry is tried at once.
             if sequel != .suspended { index.wake(at: .infinity) }
             switch sequel {
             case .stopped: phase = .stopped
@@ -298,7 +300,7 @@ struct OutboxState: Hashable, Sendable {
     // MARK: - The directory
 
     private mutating func read(_ effects: inout [Effect]) {
-        // Without the lock, only a drain needs to know what is left.
+        // Without the lock, only a drain needs to know which entries are left.
         guard reading == nil, !hasFailed, phase == .delivering || !drains.isEmpty else { return }
         reading = Reading(drains: drains)
         if phase == .delivering { isDue = false }
@@ -317,7 +319,7 @@ struct OutboxState: Hashable, Sendable {
             adopt(found, late: reading.late, &effects)
             for work in workInOrder where work.step == .toBeChecked { enter(.checking, work.name, &effects) }
         }
-        // Without the lock, others deliver all.
+        // Without the lock, this outbox knows only the list, because another outbox delivers.
         let isOver = phase == .delivering ? !isStale && work.isEmpty && index.isIdle : found.isEmpty
         if isOver { endDrains(reading.drains, &effects) }
     }
@@ -329,20 +331,20 @@ struct OutboxState: Hashable, Sendable {
     ) {
         let known = index.all.sorted { $0.sequence < $1.sequence }
         for name in known where found[name] == nil && late[name] == nil {
-            // Another process has removed it. Its job may wait for a slot, the network, or a retry.
+            // Another process has removed the entry, whose job may be waiting for a slot, the network, or a retry.
             switch work[name.id]?.step {
             case nil: index.remove(name.id)
             case .sending: effects.append(.cancel(name.id))
             case .checking, .toBeChecked, .settling: break
             }
         }
-        // Those without a lane go in this order.
+        // Entries without a lane are delivered in this order.
         for (name, after) in found.sorted(by: { $0.key.sequence < $1.key.sequence }) {
             index.insert(name, after: after)
-            // It may be an entry again already.
+            // An entry that is being made a dead letter here may already have been revived.
             if work[name.id]?.step == .settling(.dead) { work[name.id]?.isRevived = true }
         }
-        // If others have added some by then, they are found together.
+        // If other processes have added entries since, the next listing finds these as well.
         if !isStale { for (name, after) in late { index.insert(name, after: after) } }
     }
 
@@ -354,12 +356,12 @@ struct OutboxState: Hashable, Sendable {
     ) {
         self.changes = max(self.changes, changes)
         work[name.id]?.isRevived = true
-        // It has been revived, if it was made a dead letter in spite of an error.
+        // The entry was made a dead letter although that step failed, and has been revived.
         if index[verdict: name.id] == .dead { index[verdict: name.id] = nil }
         guard phase == .delivering else {
             effects.append(.ring)
             isDue = true
-            // No process may deliver now.
+            // No process might be delivering now.
             if releasesLock, case .waiting = phase { ask(&effects) }
             return
         }
@@ -368,19 +370,19 @@ struct OutboxState: Hashable, Sendable {
         } else if !isStale {
             index.insert(name, after: after)
         }
-        // Otherwise it is found when the directory is read.
+        // Otherwise, the entry is found when the directory is read.
     }
 
-    /// An entry has left the directory.
+    /// Forgets an entry that has left the directory.
     private mutating func leave(_ id: UUID) {
         index.remove(id)
         if work.removeValue(forKey: id)?.isRevived == true { isDue = true }
     }
 
-    /// An entry was not in the directory any more.
+    /// Forgets an entry that was no longer in the directory.
     private mutating func vanish(_ id: UUID) {
         leave(id)
-        // It may be there again by now.
+        // The entry may be in the directory again.
         isDue = true
     }
 
@@ -393,7 +395,7 @@ struct OutboxState: Hashable, Sendable {
         }
     }
 
-    /// An entry takes its next step.
+    /// Starts the next step of an entry.
     private mutating func enter(_ step: Step, _ name: OutboxName, _ effects: inout [Effect]) {
         work[name.id, default: Work(name: name, step: step)].step = step
         switch step {
@@ -404,7 +406,7 @@ struct OutboxState: Hashable, Sendable {
         }
     }
 
-    /// Takes an entry back that was to be delivered.
+    /// Returns an entry that was to be delivered to the index.
     private mutating func putBack(_ id: UUID, after: [UUID]? = nil) {
         if work.removeValue(forKey: id)?.isGone == true { vanish(id) } else { index.putBack(id, after: after) }
     }
@@ -421,7 +423,7 @@ struct OutboxState: Hashable, Sendable {
         guard let after else { return vanish(id) }
         guard phase == .delivering, !work.isGone else { return putBack(id, after: after) }
         if isStale || reading != nil {
-            // A dead letter that it depends on may be an entry again.
+            // A dead letter that the entry depends on may be an entry again.
             enter(.toBeChecked, work.name, &effects)
         } else if after.contains(where: index.contains) {
             putBack(id, after: after)

@@ -3,24 +3,25 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// Tells of what other processes do in the directory of an outbox: of each ``OutboxFolder/ring()``, and that a lock may
-/// have been given back, also by a kill. See inotify(7).
+/// Watches the directory of an outbox for changes by other processes: each ``OutboxFolder/ring()``, and the possible
+/// release of a lock, even by a kill. See inotify(7).
 ///
-/// Not all file systems tell, and a network's none of other machines: look from time to time, too.
+/// Some file systems report nothing, and network file systems report no changes by other machines. Check from time to
+/// time as well.
 final class OutboxWatch: @unchecked Sendable {
     // Sendable because the source is activated by the initializer and then only cancelled.
     private let source: any DispatchSourceRead
-    /// Whether the end of a lock is told.
+    /// Whether the release of a lock is reported.
     static let tellsOfLocks = true
 
-    /// - Parameter changed: called on a queue of its own.
-    /// - Returns: nil when the system allows no more of them.
+    /// - Parameter changed: called on the watch's own queue.
+    /// - Returns: `nil` if the system allows no more watches.
     init?(_ directory: String, _ changed: @escaping @Sendable () -> Void) {
-        // A simulation has no events but its own.
+        // A simulation has only its own events.
         guard WorkQueue.loop == nil else { return nil }
         let descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         guard descriptor >= 0 else { return nil }
-        // The end of a lock is the end of its descriptor, which is one of the directory itself.
+        // Releasing a lock closes its descriptor, which is a descriptor of the directory itself.
         guard inotify_add_watch(descriptor, directory, UInt32(IN_MODIFY | IN_CLOSE_NOWRITE)) >= 0 else {
             close(descriptor)
             return nil
@@ -40,8 +41,8 @@ final class OutboxWatch: @unchecked Sendable {
 
     /// Reads all events.
     ///
-    /// - Returns: whether one of them is about the counter of changes or the directory itself. Others are about its
-    ///   folders.
+    /// - Returns: whether an event concerns the counter of changes or the directory itself. Other events concern its
+    ///   subdirectories.
     private static func hasNews(_ descriptor: Int32) -> Bool {
         var isNews = false
         withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
@@ -54,7 +55,7 @@ final class OutboxWatch: @unchecked Sendable {
         return isNews
     }
 
-    /// - Parameter events: as many of `struct inotify_event`, each with its name, as there are.
+    /// - Parameter events: consecutive values of `struct inotify_event`, each followed by its name.
     static func isNews(_ events: UnsafeRawBufferPointer) -> Bool {
         var offset = 0
         while offset + 16 <= events.count {
@@ -71,14 +72,14 @@ final class OutboxWatch: @unchecked Sendable {
 import Dispatch
 import Foundation
 
-/// Tells of each ``OutboxFolder/ring()`` of other processes, by kqueue(2).
+/// Watches for each ``OutboxFolder/ring()`` of other processes. See kqueue(2).
 final class OutboxWatch: @unchecked Sendable {
     // Sendable because the source is activated by the initializer and then only cancelled.
     private let source: any DispatchSourceFileSystemObject
     static let tellsOfLocks = false
 
-    /// - Parameter changed: called on a queue of its own.
-    /// - Returns: nil when the file cannot be opened.
+    /// - Parameter changed: called on the watch's own queue.
+    /// - Returns: `nil` if the file cannot be opened.
     init?(_ directory: String, _ changed: @escaping @Sendable () -> Void) {
         let descriptor = open(directory + "/changes", O_EVTONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
