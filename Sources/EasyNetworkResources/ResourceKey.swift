@@ -1,12 +1,13 @@
 /// The names of a resource, or of a variant of it.
 struct ResourceKey: Sendable {
-    /// That of the whole resource.
+    /// The name of the whole resource.
     let resource: String
-    /// In memory, and among the failures. No variant of one resource has the name of another resource, whatever text
-    /// the user's keys are.
+    /// The name in memory and among the failures. Whatever keys the user chooses, a variant never has the name of
+    /// another resource.
     let memory: String
 
-    /// - Parameter version: the user's, so that what is loaded for one is not for the next one who signs in.
+    /// - Parameter version: a number that changes with the user, so that the next user who signs in doesn't get the
+    ///   resources of another.
     init(_ key: String, version: Int) {
         resource = version > 0 ? "\(version)=" + key : "=" + key
         memory = resource
@@ -16,7 +17,7 @@ struct ResourceKey: Sendable {
         (self.resource, self.memory) = (resource, memory)
     }
 
-    /// The key of the whole resource, for that of a variant.
+    /// Creates the key of the whole resource from a variant's key.
     init(whole key: ResourceKey) {
         self.init(resource: key.resource, memory: key.resource)
     }
@@ -25,7 +26,7 @@ struct ResourceKey: Sendable {
         ResourceKey(resource: resource, memory: "v\(name.utf8.count):" + name + resource)
     }
 
-    /// The name of the load: one that may be answered by a cache, or one that goes past it.
+    /// Returns the name of the load, which depends on whether the load can use the cache.
     func load(ignoresCache: Bool) -> String {
         ignoresCache ? "!" + memory : memory
     }

@@ -2,24 +2,27 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// Loads resources by URL, decodes them, and keeps them in memory: images, documents, anything that is made from bytes.
+/// A loader that fetches resources by URL, decodes them, and keeps them in memory: images, documents, or anything else
+/// that is made from bytes.
 ///
 /// ```swift
-/// let texts = ResourceLoader { try $0.text() }
+/// let loader = ResourceLoader { try $0.text() }
 ///
 /// func show(_ url: URL) async throws {
-///     print(try await texts.resource(at: url))
+///     print(try await loader.resource(at: url))
 /// }
 /// ```
 ///
-/// Many callers that want the same resource share one load: one message, one decoding. Each has a ``ResourceReceipt``.
-/// A load is a job of a ``/EasyNetwork/NetworkQueue``, with its limits, conditions, events and cancellation, and the
-/// answer may come from the host's cache (``/EasyNetwork/HostSettings/cache``) by the rules of HTTP. The decoded
-/// resources are kept in memory by cost and count, the least recently used leave first; they stay until then, fresh or
-/// not, unless there is a `memoryMaximumAge`. An answer with `Cache-Control: no-store` is not kept. On Apple's
-/// platforms memory pressure empties the memory; on Linux call ``removeAll()``.
+/// Callers that request the same resource share one load: one message and one decoding. Each caller has a
+/// ``ResourceReceipt``. A load is a job of a ``/EasyNetwork/NetworkQueue``, with its limits, conditions, events and
+/// cancellation. The response can come from the host's cache (``/EasyNetwork/HostSettings/cache``) by the rules of
+/// HTTP.
 ///
-/// The loader lives as long as its loads. All members may be used from any thread.
+/// Decoded resources are kept in memory up to a cost and a count; the least recently used leave first. Until then they
+/// stay, fresh or not, unless you set `memoryMaximumAge`. A resource whose response has `Cache-Control: no-store` is
+/// not kept. On Apple platforms, memory pressure empties the memory; on Linux, call ``removeAll()``.
+///
+/// A loader lives at least as long as its loads. You can use all members from any thread.
 public final class ResourceLoader<Resource: Sendable>: Sendable {
     private let queue: NetworkQueue
     private let service: EasyNetworkService
@@ -40,39 +43,40 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// Creates a loader.
     ///
     /// - Parameters:
-    ///   - queue: runs the loads. Default ``/EasyNetwork/NetworkQueue/shared``.
-    ///   - service: gives the host; cancelling it cancels the loads. Default ``/EasyNetwork/HostConfiguration/shared``
-    ///     as it is now.
-    ///   - startsNewestFirst: whether of the loads of one priority the newest starts first: for a list that is
-    ///     scrolled, what is seen now before what was seen a moment ago. Default false: the oldest. A load whose
-    ///     priority has changed counts as the newest.
-    ///   - maximumLoadCount: the number of loads at once; less than 1 counts as 1. Default 6. The limits of the queue
-    ///     hold as well: with a lower one there, the loads that wait for it run in the queue's order.
-    ///   - maximumDecodeCount: the number of resources and variants that are made at once; less than 1 counts as 1.
-    ///     Default the number of processors. A load gives its place, and its job the slot in the queue, to the next one
-    ///     when its answer has come, until eight times `maximumLoadCount` answers wait to be decoded.
-    ///   - memoryCostLimit: the sum of the costs of the resources in memory. Default 64,000,000. A resource of a higher
-    ///     cost is not kept.
-    ///   - memoryCountLimit: the number of resources in memory. Default no limit.
-    ///   - memoryMaximumAge: how long a resource in memory is given to anybody, in seconds since it was made, by
-    ///     ``/EasyNetwork/HostSettings/clock``. An older one is loaded again, by the rules of the request for the
-    ///     cache. Default nil: no limit.
-    ///   - failureLifetime: how long a failure is remembered, in seconds: until then the same error is given at once,
-    ///     and nothing is sent. Default 0: not at all. A cancelled load is no failure. The last thousand are
-    ///     remembered.
-    ///   - key: what makes two URLs the same resource. Called when a resource is asked for, on that thread. After
-    ///     another sign-in (``/EasyNetwork/HostSettings/authentication``) none at the host's origin is the same as
-    ///     before. Default nil: the URL without its fragment. For signed URLs leave out the signature: the load uses
-    ///     the URL that came first.
-    ///   - request: the request for a URL, with its headers, deadlines, retries and rules for the cache. Called once a
-    ///     load. Default nil: a GET with ``/EasyNetwork/CachePolicy/http``.
-    ///   - cost: the cost of a resource in memory, such as the bytes of its pixels. Default nil: the bytes of the
-    ///     answer's body, for a variant as well. Called on a background thread, once for each resource that is made.
-    ///   - decodePartial: makes a resource of the beginning of an answer for
-    ///     ``partialResources(at:ignoresCache:priority:)``; nil when that is not enough. Called on a background thread,
-    ///     at most ten times a second for a load. Default nil.
-    ///   - decode: makes the resource of an accepted answer. Called on a background thread, once a load, and not when
-    ///     all receipts were cancelled. An error that it throws is the error of the load.
+    ///   - queue: runs the loads. Defaults to ``/EasyNetwork/NetworkQueue/shared``.
+    ///   - service: provides the host. Cancelling the service cancels the loads. Defaults to a service of the current
+    ///     ``/EasyNetwork/HostConfiguration/shared``.
+    ///   - startsNewestFirst: whether the newest load of a priority starts first. Use it for a list that is scrolled,
+    ///     so that visible items load before items seen earlier. A load whose priority has changed counts as the
+    ///     newest. Defaults to false: the oldest starts first.
+    ///   - maximumLoadCount: the number of concurrent loads, at least 1. Defaults to 6. The limits of the queue apply
+    ///     as well. If the queue's limit is lower, the loads that wait for it run in the queue's order.
+    ///   - maximumDecodeCount: the number of resources and variants that are made concurrently, at least 1. Defaults to
+    ///     the number of processors. When its response has arrived, a load frees its place, and its job frees its slot
+    ///     in the queue. Up to eight times `maximumLoadCount` responses can wait to be decoded.
+    ///   - memoryCostLimit: the maximum total cost of the resources in memory. Defaults to 64,000,000. A resource with
+    ///     a higher cost is not kept.
+    ///   - memoryCountLimit: the maximum number of resources in memory. Defaults to no limit.
+    ///   - memoryMaximumAge: the age in seconds, measured by ``/EasyNetwork/HostSettings/clock`` since a resource was
+    ///     made, up to which it is returned from memory. An older resource is loaded again, by the request's rules for
+    ///     the cache. Defaults to `nil`: no limit.
+    ///   - failureLifetime: the seconds for which a failure is remembered. During this time the same error is returned
+    ///     at once, and nothing is sent. A cancelled load is not a failure. The last 1,000 failures are remembered.
+    ///     Defaults to 0: none is.
+    ///   - key: returns a key that is equal for URLs of the same resource. Called on the thread that requests a
+    ///     resource. After another user signs in (``/EasyNetwork/HostSettings/authentication``), keys at the host's
+    ///     origin no longer match earlier ones. For signed URLs, leave out the signature: the load uses the URL that
+    ///     was requested first. Defaults to `nil`: the URL without its fragment.
+    ///   - request: returns the request for a URL, with its headers, deadlines, retries and rules for the cache. Called
+    ///     once per load. Defaults to `nil`: a GET request with ``/EasyNetwork/CachePolicy/http``.
+    ///   - cost: returns the cost of a resource in memory, such as the bytes of its pixels. Called on a background
+    ///     thread, once for each resource and variant. Defaults to `nil`: the bytes of the response's body, even for a
+    ///     variant.
+    ///   - decodePartial: makes a resource from the beginning of a response for
+    ///     ``partialResources(at:ignoresCache:priority:)``; returns `nil` if the bytes aren't enough. Called on a
+    ///     background thread, at most ten times a second for each load. Defaults to `nil`.
+    ///   - decode: makes the resource from an accepted response. Called on a background thread, once per load, and not
+    ///     if all receipts were cancelled. An error that it throws becomes the error of the load.
     public init(
         queue: NetworkQueue = .shared,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
@@ -91,7 +95,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     ) {
         (self.queue, self.service) = (queue, service)
         self.startsNewestFirst = startsNewestFirst
-        // With fewer nothing would run; more would overflow when they are multiplied.
+        // With less than 1 nothing would run. A number above the maximum would overflow when it is multiplied.
         self.maximumLoadCount = min(max(1, maximumLoadCount), 1 << 30)
         self.maximumDecodeCount = max(1, maximumDecodeCount)
         isTimeNeeded = memoryMaximumAge != nil || failureLifetime > 0
@@ -124,19 +128,22 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     // MARK: - Loading
 
-    /// Asks for a resource.
+    /// Requests a resource, and returns a receipt at once.
     ///
     /// - Parameters:
-    ///   - url: the address of the resource.
-    ///   - variant: what is made of it instead, such as a thumbnail. Default nil: the whole resource.
-    ///   - ignoresCache: whether it is loaded in any case: neither the memory nor a remembered failure nor the host's
-    ///     cache answers, and nothing stored is confirmed. The resource then replaces the older one in memory, with its
-    ///     variants, and the answer that in the host's cache; after a failure the older ones stay. Those who ask in the
-    ///     meantime get it as well, unless they find the older one in memory. Default false.
-    ///   - priority: default normal. The highest of all receipts of a load counts, also while it waits or runs.
-    ///   - completion: called once with the result, on the host's ``/EasyNetwork/HostSettings/callbackQueue``, never
-    ///     before this method returns if that queue is the default one or another thread's. Default nil.
-    /// - Returns: the receipt, to cancel it, to change its priority or to wait for the resource.
+    ///   - url: the URL of the resource.
+    ///   - variant: the variant to make from the resource, such as a thumbnail. Defaults to `nil`: the whole resource.
+    ///   - ignoresCache: whether to load the resource in any case, without using the memory, a remembered failure or
+    ///     the host's cache, and without revalidating a stored response. The new resource replaces the old one and its
+    ///     variants in memory, and the new response replaces the old one in the host's cache. After a failure the old
+    ///     ones stay. Requests that are made meanwhile share this load, unless they find the old resource in memory.
+    ///     Defaults to false.
+    ///   - priority: the priority of the load. The highest priority of its receipts applies, even while the load waits
+    ///     or runs. Defaults to `.normal`.
+    ///   - completion: called once with the result, on the host's ``/EasyNetwork/HostSettings/callbackQueue``. It is
+    ///     never called before this method returns if that queue is the default one or runs on another thread. Defaults
+    ///     to `nil`.
+    /// - Returns: the receipt, with which you can cancel the request, change its priority, or wait for the resource.
     @discardableResult
     public func load(
         _ url: URL,
@@ -152,16 +159,16 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         return receipt
     }
 
-    /// The resource, from memory or when it has been loaded. Cancelling the task cancels its share in the load; a task
-    /// that is cancelled already loads nothing.
+    /// Returns a resource from memory, or when it has been loaded. Cancelling the task cancels its receipt. A task that
+    /// is already cancelled loads nothing.
     ///
     /// - Parameters:
-    ///   - url: the address of the resource.
-    ///   - variant: what is made of it instead. Default nil: the whole resource.
-    ///   - ignoresCache: whether it is loaded in any case, see
-    ///     ``load(_:variant:ignoresCache:priority:completion:)``. Default false.
-    ///   - priority: default normal.
-    /// - Throws: the error of the load; ``/EasyNetwork/NetworkError/Code/cancelled`` after a cancel.
+    ///   - url: the URL of the resource.
+    ///   - variant: the variant to make from the resource. Defaults to `nil`: the whole resource.
+    ///   - ignoresCache: whether to load the resource in any case. See
+    ///     ``load(_:variant:ignoresCache:priority:completion:)``. Defaults to false.
+    ///   - priority: the priority of the load. Defaults to `.normal`.
+    /// - Throws: the error of the load; ``/EasyNetwork/NetworkError/Code/cancelled`` if the task was cancelled.
     public func resource(
         at url: URL,
         variant: ResourceVariant<Resource>? = nil,
@@ -172,16 +179,16 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         return try await load(url, variant: variant, ignoresCache: ignoresCache, priority: priority).value
     }
 
-    /// What can be made of a resource while it comes, and at the end the whole resource.
+    /// Returns what can be made from a resource while it arrives, followed by the whole resource.
     ///
-    /// An element that was not fetched is replaced by the next one. Cancelling the task or leaving the loop cancels the
-    /// share in the load.
+    /// An element that was not read is replaced by the next one. Cancelling the task or leaving the loop cancels the
+    /// receipt.
     ///
     /// - Parameters:
-    ///   - url: the address of the resource.
-    ///   - ignoresCache: whether it is loaded in any case, see
-    ///     ``load(_:variant:ignoresCache:priority:completion:)``. Default false.
-    ///   - priority: default normal.
+    ///   - url: the URL of the resource.
+    ///   - ignoresCache: whether to load the resource in any case. See
+    ///     ``load(_:variant:ignoresCache:priority:completion:)``. Defaults to false.
+    ///   - priority: the priority of the load. Defaults to `.normal`.
     /// - Returns: a sequence that ends after the whole resource, or throws the ``/EasyNetwork/NetworkError`` of the
     ///   load.
     public func partialResources(
@@ -194,20 +201,22 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
             let wish = wish(url, nil, ignoresCache: ignoresCache)
             let rank = ResourceOrder.Rank(priority)
             let receipt = ResourceReceipt(wish.key.memory, rank, self, partials: continuation)
-            // Not in place, see `AsyncStream.Continuation.whenTerminated(_:)`: the receipt yields under its lock.
+            // The receipt yields under its lock, so it is cancelled elsewhere. See
+            // `AsyncStream.Continuation.whenTerminated(_:)`.
             continuation.onTermination = { _ in WorkQueue.shared.add { receipt.cancel() } }
             enter(.resource(receipt), rank, wish)
         }
     }
 
-    /// Loads resources that may be wanted soon. They give way: they start after everything that somebody waits for,
-    /// with half of the places at most, and asking for one of them makes it an ordinary load. With one place, a
-    /// prefetch has it while nothing else is wanted: then it is cancelled, and begins again afterwards.
+    /// Loads resources that may be needed soon. They give way to other loads: they start after all loads that someone
+    /// waits for, and occupy at most half of the places. Requesting one of the resources turns its prefetch into an
+    /// ordinary load. If there is only one place, a running prefetch is cancelled when another load needs it, and
+    /// starts again afterwards.
     ///
     /// - Parameters:
-    ///   - urls: the addresses, the first to start first.
-    ///   - variant: what is made of each of them instead. Default nil: the whole resource.
-    /// - Returns: the receipts, to cancel what is not wanted any more.
+    ///   - urls: the URLs, in the order in which the loads start.
+    ///   - variant: the variant to make from each resource. Defaults to `nil`: the whole resource.
+    /// - Returns: the receipts, with which you can cancel resources that are no longer needed.
     @discardableResult
     public func prefetch(
         _ urls: some Sequence<URL>,
@@ -216,13 +225,13 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         prefetch(urls, variant) { .resource($0) }
     }
 
-    /// Fetches the answers for resources that may be wanted later into the host's cache on disk. Nothing is decoded,
-    /// and nothing kept in memory: neither resources here nor answers in ``/EasyNetwork/NetworkCache``.
+    /// Fetches the responses for resources that may be needed later into the host's cache on disk. Nothing is decoded,
+    /// and nothing is kept in memory, neither resources nor responses of the ``/EasyNetwork/NetworkCache``.
     ///
-    /// They give way as those of ``prefetch(_:variant:)`` do. What the cache holds already and may use is not fetched
-    /// again. Whether an answer is stored follows from the request's ``/EasyNetwork/CachePolicy``; where that stores
-    /// nothing on disk, the receipt ends with ``/EasyNetwork/NetworkError/Code/invalidRequest``, and nothing is sent.
-    /// When somebody asks for the resource while its answer comes, the load makes it as usual.
+    /// These loads give way as the loads of ``prefetch(_:variant:)`` do. A response that the cache already holds and
+    /// can use is not fetched again. The request's ``/EasyNetwork/CachePolicy`` decides whether a response is stored.
+    /// If it stores nothing on disk, the receipt ends with ``/EasyNetwork/NetworkError/Code/invalidRequest``, and
+    /// nothing is sent. If someone requests the resource while its response arrives, the load also makes the resource.
     ///
     /// ```swift
     /// func saveForTheFlight(_ pages: [URL], _ loader: ResourceLoader<Data>) async throws {
@@ -230,8 +239,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// - Parameter urls: the addresses, the first to start first.
-    /// - Returns: the receipts, which end when the answer has been handed to the cache.
+    /// - Parameter urls: the URLs, in the order in which the loads start.
+    /// - Returns: the receipts, which end when the response has been passed to the cache.
     @discardableResult
     public func prefetchToDisk(_ urls: some Sequence<URL>) -> [ResourceReceipt<Void>] {
         prefetch(urls, nil) { .answer($0) }
@@ -254,25 +263,25 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     // MARK: - The memory
 
-    /// The resource in memory, which counts as used; nil when it is not there, or too old.
+    /// Returns a resource in memory, and marks it as used. Returns `nil` if it is not in memory, or too old.
     ///
     /// - Parameters:
-    ///   - url: the address of the resource.
-    ///   - variant: what was made of it. Default nil: the whole resource.
+    ///   - url: the URL of the resource.
+    ///   - variant: the variant that was made from it. Defaults to `nil`: the whole resource.
     public func cachedResource(for url: URL, variant: ResourceVariant<Resource>? = nil) -> Resource? {
         let (name, now) = (key(of: url, variant).memory, now)
         return state.withLock { $0.find(name, at: now)?.resource }
     }
 
-    /// Removes a resource, its variants and its failure from memory. The answer in the host's cache stays, and loads go
-    /// on.
+    /// Removes a resource, its variants and its failure from memory. The response in the host's cache stays, and loads
+    /// continue.
     public func remove(_ url: URL) {
         let name = key(of: url, nil).resource
         let removed = state.withLock { $0.forget(name) }
         withExtendedLifetime(removed) {}
     }
 
-    /// Removes all resources and failures from memory. The answers in the host's cache stay, and loads go on.
+    /// Removes all resources and failures from memory. The responses in the host's cache stay, and loads continue.
     public func removeAll() {
         let removed = state.withLock { $0.forgetAll() }
         withExtendedLifetime(removed) {}
@@ -280,7 +289,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     // MARK: - Receipts
 
-    /// The key of a URL: what is loaded for one user is not for the next one who signs in.
+    /// Returns the key of a URL. The key changes with the user, so that the next user who signs in doesn't get the
+    /// resources of another.
     private func key(of url: URL, _ variant: ResourceVariant<Resource>?) -> ResourceKey {
         let key = ResourceKey(makeKey(url), version: service.configuration.userVersion(for: url) ?? 0)
         return variant.map { key.variant($0.key) } ?? key
@@ -314,21 +324,21 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         }
     }
 
-    /// Gives a load the highest rank of its receipts, and starts what may start.
+    /// Gives a load the highest rank of its receipts, and starts the loads that can start.
     private func adapt(_ key: String) {
         var told: ResourceOrder.Rank?
-        // Again if it has changed since: otherwise the slower of two threads would decide.
+        // The loop repeats if the rank has changed since. Otherwise, the slower of two threads would decide.
         while let load = state.withLock({ $0.passOn(key) }), let operation = load.operation, load.rank != told {
             told = load.rank
             listen(to: operation, for: load)
             operation.queuePriority = load.rank.priority
         }
-        // Its end starts the next one.
+        // The end of the stopped prefetch starts the next load.
         if maximumLoadCount == 1 { state.withLock { $0.stopPrefetch(for: key) }?.cancel() }
         startNext()
     }
 
-    /// Has the job of a load tell what its receipts want to know.
+    /// Makes the job of a load report what its receipts want to know.
     private func listen(to operation: ResourceOperation<Resource>, for load: ResourceLoad<Resource>) {
         guard load.wantsPartials || load.wantsCounts else { return }
         let (key, number) = (load.wish.key.load(ignoresCache: load.wish.ignoresCache), load.number)
@@ -351,7 +361,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     // MARK: - Loads
 
-    /// Starts loads for which there is a place, and lets those decode that may.
+    /// Starts loads and decodings while there are places for them.
     private func startNext() {
         while let (key, load) = state.withLock({ $0.takeNext(maximumLoadCount) }) { start(key, load) }
         while let (number, turn) = state.withLock({ $0.takeNextTurn(maximumDecodeCount) }) {
@@ -369,8 +379,10 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         if load.isForCacheAlone {
             var policy = options.cache ?? service.configuration.settings.cachePolicy(for: request.method)
             guard policy.storesOnDisk else {
-                let error = NetworkError.invalidRequest("the cache policy of the request stores nothing on disk")
-                // Not by conclude(_:), which would start the next one within this call, and so on.
+                let error = NetworkError.invalidRequest(
+                    "prefetchToDisk needs a cache policy that stores on disk, but the request's policy does not"
+                )
+                // `conclude(_:)` would start the next load within this call, and recurse.
                 return tell(state.withLock { $0.refuse(key, number, error) })
             }
             policy.storesInMemory = false
@@ -402,7 +414,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         queue.addOperation(operation)
     }
 
-    /// Makes the resource of an answer, when the load may decode.
+    /// Makes the resource from a response when the load may decode.
     private func loaded(
         _ response: NetworkResponse,
         _ key: String,
@@ -418,7 +430,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
             state.withLock { $0.endTurn() }
             startNext()
         }
-        // A call whose answer has come goes on although it was cancelled.
+        // A call whose response has arrived continues although it was cancelled.
         guard !Task.isCancelled, state.withLock({ $0.loads[key]?.number == number }) else {
             throw NetworkError(code: .cancelled)
         }
@@ -434,7 +446,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     /// Waits until a load may decode.
     ///
-    /// - Returns: false when it was cancelled before.
+    /// - Returns: false if the load was cancelled before.
     private func mayDecode(_ key: String, _ number: Int) async -> Bool {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -442,7 +454,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
                     state.awaitTurn(key, number) { continuation.resume(returning: $0) }
                 }
                 guard isWanted else { return continuation.resume(returning: false) }
-                // The handler may have run before there was a turn to take back.
+                // The cancellation handler may have run before the turn existed.
                 if Task.isCancelled { takeTurnBack(number) }
                 startNext()
             }

@@ -1,12 +1,12 @@
 import EasyNetwork
 import Foundation
 
-/// Who waits for a load.
+/// A receipt or load that waits for a load.
 enum ResourceMember<Resource: Sendable>: Sendable {
     case resource(ResourceReceipt<Resource>)
-    /// Wants the answer in the cache, and nothing made of it.
+    /// A receipt that needs only the response in the cache, and no resource.
     case answer(ResourceReceipt<Void>)
-    /// A load that makes a variant, by its key and number.
+    /// A load that makes a variant, identified by its key and number.
     case variant(String, number: Int)
 
     enum ID: Hashable {
@@ -26,11 +26,11 @@ enum ResourceMember<Resource: Sendable>: Sendable {
     var isVariant: Bool { if case .variant = self { true } else { false } }
 }
 
-/// One load: a job that makes the whole resource, or the making of a variant.
+/// A load: a job that makes the whole resource, or the making of a variant.
 struct ResourceLoad<Resource: Sendable> {
     typealias Member = ResourceMember<Resource>
 
-    /// What is loaded, and how.
+    /// A description of what to load, and how.
     struct Wish: Sendable {
         var key: ResourceKey
         let url: URL
@@ -38,7 +38,7 @@ struct ResourceLoad<Resource: Sendable> {
         var ignoresCache = false
     }
 
-    /// Tells it from earlier loads of its key, and from its own earlier job.
+    /// A number that tells the load from earlier loads of its key, and from its own earlier job.
     var number: Int
     let wish: Wish
     private var entries: [Member.ID: (member: Member, rank: ResourceOrder.Rank, number: Int)] = [:]
@@ -47,12 +47,12 @@ struct ResourceLoad<Resource: Sendable> {
     private var counts = Array(repeating: 0, count: ResourceOrder.Rank.allCases.count)
     private(set) var wantsPartials = false
     var wantsCounts = false
-    /// The bytes of its job, as they were told last.
+    /// The last reported byte counts of its job.
     var count: TransferMeter.Count?
     var isStarted = false
-    /// Nil until it has been made, which takes the user's code, and for a variant.
+    /// The job; `nil` for a variant, and until the job has been made, which calls user code.
     var operation: ResourceOperation<Resource>?
-    /// The load of the whole, for a variant that waits for it.
+    /// For a variant, the key of the whole resource's load while the variant waits for it.
     var source: String?
 
     init(number: Int, _ wish: Wish) {
@@ -64,7 +64,7 @@ struct ResourceLoad<Resource: Sendable> {
         counts.lastIndex { $0 > 0 }.flatMap(ResourceOrder.Rank.init) ?? .prefetch
     }
 
-    /// In the order in which they came.
+    /// The members in the order in which they joined.
     var members: [(member: Member, rank: ResourceOrder.Rank)] {
         entries.values.sorted { $0.number < $1.number }.map { ($0.member, $0.rank) }
     }
@@ -73,7 +73,7 @@ struct ResourceLoad<Resource: Sendable> {
 
     func member(_ id: Member.ID) -> Member? { entries[id]?.member }
 
-    /// Whether all members want no more than the answer in the cache.
+    /// Whether all members need only the response in the cache.
     var isForCacheAlone: Bool { entries.values.allSatisfy { $0.member.isAnswer } }
 
     mutating func insert(_ member: Member, _ rank: ResourceOrder.Rank) {
@@ -92,7 +92,7 @@ struct ResourceLoad<Resource: Sendable> {
         return true
     }
 
-    /// Another job is to do it, later.
+    /// Resets the load, which another job will perform later.
     mutating func restart(number: Int) {
         self.number = number
         operation = nil
@@ -107,12 +107,12 @@ struct ResourceLoads<Resource: Sendable> {
     typealias Member = ResourceMember<Resource>
     typealias Failure = (error: NetworkError, end: TimeInterval, resource: String)
 
-    /// A resource that was made.
+    /// A resource in memory, or about to be.
     struct Made: Sendable {
         let resource: Resource
         let cost: Int
         let isStorable: Bool
-        /// The moment and the load of the whole resource; a variant has those of what it is made of.
+        /// The time of the whole resource, and the number of its load. A variant has the same ones.
         let moment: TimeInterval
         let number: Int
         /// The key of the whole resource.
@@ -130,14 +130,14 @@ struct ResourceLoads<Resource: Sendable> {
         }
     }
 
-    /// What waits until it may decode.
+    /// A load that waits until it may decode.
     enum Turn: Sendable {
-        /// - Parameter isGranted: false when it is not wanted any more.
+        /// - Parameter isGranted: false if the load is no longer needed.
         case whole(@Sendable (_ isGranted: Bool) -> Void)
         case variant(String, Made)
     }
 
-    /// What follows when loads have ended, outside the lock.
+    /// The work that is done outside the lock when loads have ended.
     struct End {
         var receipts: [(receipt: ResourceReceipt<Resource>, result: Result<Resource, NetworkError>)] = []
         var answers: [(receipt: ResourceReceipt<Void>, result: Result<Void, NetworkError>)] = []
@@ -149,10 +149,10 @@ struct ResourceLoads<Resource: Sendable> {
     var order: ResourceOrder
     private(set) var memory: RecencyList<Made>
     private(set) var failures = RecencyList<Failure>(costLimit: 0, countLimit: 1_000)
-    /// Those that have members.
+    /// The loads that have members, by their keys.
     var loads: [String: Load] = [:]
-    /// The loads that take one of the places, by number, and whether each is a prefetch. A cancelled one takes its
-    /// place until its job has finished; one that has its answer has given it back.
+    /// The loads that occupy a place, by number, and whether each is a prefetch. A cancelled load occupies its place
+    /// until its job has finished; a load whose response has arrived has freed it.
     var running: [Int: Bool] = [:]
     /// The loads that wait until they may decode, by number.
     private var turns: [Int: Turn] = [:]
@@ -183,7 +183,8 @@ struct ResourceLoads<Resource: Sendable> {
 
     // MARK: - Asking
 
-    /// A resource in memory that is not too old. One that is stays until there is a newer one, or the room is needed.
+    /// Returns a resource in memory that is not too old. A resource that is too old stays until a newer one replaces it
+    /// or its room is needed.
     mutating func find(_ name: String, at now: TimeInterval) -> Made? {
         if let maximumAge {
             guard let made = memory[name], now - made.moment < maximumAge else { return nil }
@@ -198,9 +199,9 @@ struct ResourceLoads<Resource: Sendable> {
         return nil
     }
 
-    /// Adds a member to the load of what it wants, which may be a new one.
+    /// Adds a member to the load of what it requests. Creates the load if there is none.
     ///
-    /// - Returns: the result when there is one already.
+    /// - Returns: the result if it is already known.
     mutating func enter(
         _ member: Member,
         _ rank: ResourceOrder.Rank,
@@ -212,7 +213,7 @@ struct ResourceLoads<Resource: Sendable> {
             if !member.isAnswer, let made = find(name, at: now) { return .success(made.resource) }
             if let error = failure(of: name, at: now) { return .failure(error) }
         }
-        // A load that goes past the caches serves the others as well, for nothing is fresher.
+        // A load that ignores the caches serves the other members as well, because no response is fresher.
         let past = wish.key.load(ignoresCache: true)
         let key = wish.ignoresCache || loads[past] != nil ? past : wish.key.load(ignoresCache: false)
         if loads[key] == nil {
@@ -235,7 +236,7 @@ struct ResourceLoads<Resource: Sendable> {
         return nil
     }
 
-    /// The key of the load in which a member waits; nil when it waits no more.
+    /// Returns the key of the load in which a member waits, or `nil` if it no longer waits.
     func key(of id: Member.ID, _ name: String) -> String? {
         [name, "!" + name].first { loads[$0]?.member(id) != nil }
     }
@@ -251,7 +252,7 @@ struct ResourceLoads<Resource: Sendable> {
         return key
     }
 
-    /// Passes on what the members of a load want: to the load that makes what it needs, and to the order in which loads
+    /// Passes on what the members of a load want: to the load of the whole resource, and to the order in which loads
     /// start or decode.
     ///
     /// - Returns: the load that has or will have a job.
@@ -269,9 +270,9 @@ struct ResourceLoads<Resource: Sendable> {
         return passOn(source)
     }
 
-    /// Removes a member, and its load after the last one.
+    /// Removes a member, and its load if no other member is left.
     ///
-    /// - Returns: the load that goes on, or what is to be stopped.
+    /// - Returns: the key of a load that continues, or the load and the turn that must be stopped.
     mutating func leave(_ id: Member.ID, _ name: String) -> (goesOn: String?, stopped: (Load, Turn?)?) {
         guard let key = key(of: id, name) else { return (nil, nil) }
         loads[key]?.remove(id)
@@ -282,7 +283,7 @@ struct ResourceLoads<Resource: Sendable> {
         return leave(.variant(load.number), whole.wish.key.memory)
     }
 
-    /// The receipts that a load is for, those of its variants included.
+    /// Returns the receipts of a load, including the receipts of its variants.
     func receipts(
         of key: String,
         _ number: Int
@@ -299,7 +300,7 @@ struct ResourceLoads<Resource: Sendable> {
         return (resources, answers)
     }
 
-    /// Notes the bytes of a load.
+    /// Stores the byte counts of a load and of its variants.
     mutating func note(_ count: TransferMeter.Count, _ key: String, _ number: Int) {
         guard let load = loads[key], load.number == number else { return }
         loads[key]?.count = count
@@ -310,9 +311,9 @@ struct ResourceLoads<Resource: Sendable> {
 
     /// Takes the load that starts next, if there is a place.
     ///
-    /// - Parameter places: how many may run.
+    /// - Parameter places: the number of loads that may run.
     mutating func takeNext(_ places: Int) -> (key: String, load: Load)? {
-        // Answers that wait to be decoded take memory: behind a slow decoder, transfers wait after all.
+        // Responses that wait to be decoded take memory, so a slow decoder eventually makes transfers wait.
         guard running.count < places, turns.count < 8 * places else { return nil }
         let prefetchCount = running.values.count { $0 }
         let lowest: ResourceOrder.Rank = prefetchCount < max(1, places / 2) ? .prefetch : .veryLow
@@ -322,9 +323,9 @@ struct ResourceLoads<Resource: Sendable> {
         return (key, load)
     }
 
-    /// Has the prefetch in the only place begin again later, if a load that is wanted waits for the place.
+    /// Makes the prefetch in the only place start again later, if an ordinary load waits for the place.
     ///
-    /// - Returns: its job.
+    /// - Returns: the prefetch's job, to be cancelled.
     mutating func stopPrefetch(for key: String) -> ResourceOperation<Resource>? {
         guard let wanted = loads[loads[key]?.source ?? key], !wanted.isStarted, wanted.wish.variant == nil,
             wanted.rank != .prefetch,
@@ -344,9 +345,9 @@ struct ResourceLoads<Resource: Sendable> {
 
     // MARK: - Decoding
 
-    /// The answer of a load has come: its place is free, and it waits until it may decode.
+    /// Frees the place of a load whose response has arrived, and makes the load wait until it may decode.
     ///
-    /// - Returns: false when the load is not wanted any more.
+    /// - Returns: false if the load is no longer needed.
     mutating func awaitTurn(_ key: String, _ number: Int, _ run: @escaping @Sendable (Bool) -> Void) -> Bool {
         running[number] = nil
         guard let load = loads[key], load.number == number else { return false }
@@ -359,14 +360,14 @@ struct ResourceLoads<Resource: Sendable> {
         turnOrder.insert(String(number), rank)
     }
 
-    /// Takes back the turn of a load that waits for it; nil when it does not.
+    /// Takes back the turn of a load. Returns `nil` if the load waits for none.
     mutating func takeTurn(_ number: Int) -> Turn? {
         guard let turn = turns.removeValue(forKey: number) else { return nil }
         turnOrder.remove(String(number))
         return turn
     }
 
-    /// Takes the load that decodes next, if it may.
+    /// Takes the load that decodes next, if there is a place.
     mutating func takeNextTurn(_ limit: Int) -> (number: Int, turn: Turn)? {
         guard decodingCount < limit, let name = turnOrder.takeNext(from: .prefetch), let number = Int(name),
             let turn = turns.removeValue(forKey: number)
@@ -379,8 +380,8 @@ struct ResourceLoads<Resource: Sendable> {
         decodingCount -= 1
     }
 
-    /// Nothing could be made of the answer of a load. If that came from the cache, its job sends the request: it has a
-    /// place until its end.
+    /// Gives a load a place again after its response could not be decoded. If the response came from the cache, the job
+    /// sends the request, and occupies the place until it ends.
     mutating func takePlaceAgain(_ key: String, _ number: Int) {
         guard let load = loads[key], load.number == number else { return }
         running[number] = load.rank == .prefetch
@@ -388,7 +389,7 @@ struct ResourceLoads<Resource: Sendable> {
 
     // MARK: - The end
 
-    /// The job of a load has ended.
+    /// Ends the load of a job that has finished.
     mutating func finish(
         _ key: String,
         _ number: Int,
@@ -413,7 +414,7 @@ struct ResourceLoads<Resource: Sendable> {
         }
     }
 
-    /// A load has the resource, or a failure.
+    /// Ends a load with its resource or a failure.
     mutating func conclude(_ key: String, _ result: Result<Made, NetworkError>, at now: TimeInterval) -> End {
         var end = End()
         guard let load = loads.removeValue(forKey: key) else { return end }
@@ -422,13 +423,13 @@ struct ResourceLoads<Resource: Sendable> {
         case .success(let made):
             failures.remove(key.memory)
             if load.wish.ignoresCache {
-                // What was made of an older answer.
+                // Resources in memory that were made from an older response are removed.
                 let old = memory.keys { $0.name == made.name && $0.number < made.number }
                 for name in old { end.removed += [memory.remove(name)].compactMap { $0 } }
             }
-            // A variant alone does not fill the memory with what it was made of.
+            // A whole resource that only variants need is not kept in memory.
             let isWanted = load.members.contains { !$0.member.isVariant && !$0.member.isAnswer }
-            // A reload of its source may have ended by now.
+            // A reload of the source may have ended in the meantime.
             let isNewest = [key.memory, key.resource].allSatisfy { memory[$0].map { $0.number <= made.number } ?? true }
             if made.isStorable, isWanted, isNewest {
                 end.removed += memory.store(made, cost: made.cost, for: key.memory)
@@ -456,20 +457,20 @@ struct ResourceLoads<Resource: Sendable> {
         return end
     }
 
-    /// A load for the cache alone cannot be: its request stores nothing there.
+    /// Ends a load that needs only the response in the cache, because its request stores nothing there.
     mutating func refuse(_ key: String, _ number: Int, _ error: NetworkError) -> End {
         running[number] = nil
         return loads[key]?.number == number ? concludeAnswers(key, .failure(error)) : End()
     }
 
-    /// A load for the cache alone is over, and nothing was made of its answer.
+    /// Ends a load that needs only the response in the cache, without a resource.
     private mutating func concludeAnswers(_ key: String, _ result: Result<Void, NetworkError>) -> End {
         var end = End()
         for case .answer(let receipt) in loads[key]?.members.map(\.member) ?? [] {
             end.answers.append((receipt, result))
             loads[key]?.remove(.receipt(ObjectIdentifier(receipt)))
         }
-        // Somebody has asked for the resource in the meantime: the cache answers.
+        // If someone has requested the resource meanwhile, the load starts again and gets the response from the cache.
         if loads[key]?.isEmpty == true { loads[key] = nil } else { restart(key) }
         return end
     }
@@ -489,7 +490,7 @@ struct ResourceLoads<Resource: Sendable> {
 }
 
 extension ResourceLoad {
-    /// The receipts for the resource.
+    /// The receipts that wait for the resource.
     var receipts: [ResourceReceipt<Resource>] {
         members.compactMap { if case .resource(let receipt) = $0.member { receipt } else { nil } }
     }

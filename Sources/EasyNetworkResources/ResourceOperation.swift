@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// The request for a resource, by the rules of HTTP for the cache.
+/// A GET request for a resource that uses the cache by the rules of HTTP.
 struct GetResource: BaseAPIRequest {
     let url: URL
 
@@ -9,24 +9,24 @@ struct GetResource: BaseAPIRequest {
     var options: RequestOptions { RequestOptions(cache: .http) }
 }
 
-/// What a load has made of its answer.
+/// A resource that a load has made from its response.
 package struct LoadedResource<Resource: Sendable>: Sendable {
-    /// Nil when no more than the answer in the cache was wanted.
+    /// The resource; `nil` if only the response in the cache was needed.
     let resource: Resource?
-    /// Its cost in memory.
+    /// The resource's cost in memory.
     let cost: Int
-    /// Whether it may be kept there.
+    /// Whether the resource may be kept in memory.
     let isStorable: Bool
 }
 
-/// A load of a ``ResourceLoader``: a request that can tell what has come of its answer.
+/// The job of a ``ResourceLoader``'s load, which can report its bytes and partial resources as the response arrives.
 package final class ResourceOperation<Resource: Sendable>: ItemOperation<LoadedResource<Resource>>, @unchecked Sendable
 {
-    // Sendable because everything that changes is in `receivers`, behind its lock.
+    // Sendable because all mutable state is in `receivers`, which has a lock.
     private struct Receivers {
-        /// Nil while partial resources are not wanted.
+        /// Receives partial resources; `nil` while nobody needs them.
         var partial: (@Sendable (Resource) -> Void)?
-        /// Nil while the bytes are not wanted.
+        /// Receives the byte counts; `nil` while nobody needs them.
         var count: (@Sendable (TransferMeter.Count) -> Void)?
         var lastCount = 0
     }
@@ -38,8 +38,8 @@ package final class ResourceOperation<Resource: Sendable>: ItemOperation<LoadedR
     private let makeItem: @Sendable (NetworkResponse) async throws -> LoadedResource<Resource>
 
     /// - Parameters:
-    ///   - ignoresCache: whether it goes past the host's cache.
-    ///   - makeItem: makes the resource, when the job has no slot any more.
+    ///   - ignoresCache: whether to skip the host's cache.
+    ///   - makeItem: makes the resource, after the job has freed its slot.
     init(
         _ request: any BaseAPIRequest,
         _ options: RequestOptions,
@@ -61,14 +61,15 @@ package final class ResourceOperation<Resource: Sendable>: ItemOperation<LoadedR
         sendRequest(ignoresCache: ignoresCache, makeItem: makeItem)
     }
 
-    /// Passes the bytes on, as often as progress is told.
+    /// Reports the byte counts whenever progress is published.
     func receiveCounts(_ receive: @escaping @Sendable (TransferMeter.Count) -> Void) {
         let old = receivers.withLock { exchange(&$0.count, with: receive) }
         guard old == nil else { return }
         meter.whenPublished { [weak self] count in self?.receivers.withLock { $0.count }?(count) }
     }
 
-    /// Passes on what can be decoded while the answer comes, at most ten times a second, as often as progress is told.
+    /// Reports what can be decoded while the response arrives, whenever progress is published: at most ten times a
+    /// second.
     func receivePartials(_ receive: @escaping @Sendable (Resource) -> Void) {
         guard decodePartial != nil else { return }
         let old = receivers.withLock { exchange(&$0.partial, with: receive) }
@@ -85,7 +86,7 @@ package final class ResourceOperation<Resource: Sendable>: ItemOperation<LoadedR
             body: answer.body,
             url: url
         )
-        // Bytes that make no partial resource yet are no failure.
+        // An error only means that the bytes make no partial resource yet.
         let resource = try? WorkQueue.userCode { try decodePartial?(response) }
         if let resource { receivers.withLock { $0.partial }?(resource) }
     }

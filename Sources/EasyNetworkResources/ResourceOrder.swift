@@ -1,10 +1,10 @@
 import EasyNetwork
 import Foundation
 
-/// The loads that wait, and which of them starts next: the highest rank first, and within a rank the oldest or the
+/// The waiting loads, and which of them starts next: the highest rank first, and within a rank the oldest or the
 /// newest.
 struct ResourceOrder: Sendable {
-    /// The importance of a load: a prefetch, or the priority of the receipt that wants it most.
+    /// The importance of a load: a prefetch, or the highest priority of its receipts.
     enum Rank: Int, Comparable, CaseIterable, Sendable {
         case prefetch, veryLow, low, normal, high, veryHigh
 
@@ -12,7 +12,7 @@ struct ResourceOrder: Sendable {
             self = Rank(rawValue: Int(JobPriority(priority).rawValue) + 1) ?? .normal
         }
 
-        /// The priority of the job; a prefetch has the lowest.
+        /// The priority of the job. A prefetch has the lowest.
         var priority: Operation.QueuePriority {
             JobPriority(rawValue: UInt8(max(0, rawValue - 1)))?.operationPriority ?? .normal
         }
@@ -22,7 +22,8 @@ struct ResourceOrder: Sendable {
 
     private typealias Entry = (key: String, number: Int)
 
-    /// Entries of keys that have left or moved stay until they would be next. Those before `first` have left.
+    /// The entries of a rank. Entries of keys that have left or moved stay until they would be next. Entries before
+    /// `first` have left.
     private typealias Bucket = (entries: [Entry], first: Int)
 
     private let isLIFO: Bool
@@ -36,7 +37,7 @@ struct ResourceOrder: Sendable {
 
     var count: Int { places.count }
 
-    /// The entries, those that are skipped included.
+    /// The number of entries, including the entries that will be skipped.
     var entryCount: Int { buckets.reduce(0) { $0 + $1.entries.count } }
 
     /// Adds a key as the newest of its rank, or moves it there from another rank.
@@ -47,7 +48,7 @@ struct ResourceOrder: Sendable {
         var bucket = buckets[rank.rawValue]
         buckets[rank.rawValue] = ([], 0)
         if bucket.entries.count > 2 * places.count + 32 {
-            // Bounded, although keys come and go.
+            // Removing skipped entries keeps the bucket bounded, however often keys are added and removed.
             bucket.entries = bucket.entries[bucket.first...].filter { places[$0.key]?.number == $0.number }
             bucket.first = 0
         }
@@ -61,7 +62,7 @@ struct ResourceOrder: Sendable {
 
     /// Removes and returns the key that starts next.
     ///
-    /// - Parameter lowest: keys of a lower rank stay.
+    /// - Parameter lowest: the lowest rank to take a key from.
     mutating func takeNext(from lowest: Rank) -> String? {
         for rank in Rank.allCases.reversed() where rank >= lowest {
             while let entry = takeEntry(&buckets[rank.rawValue]) {

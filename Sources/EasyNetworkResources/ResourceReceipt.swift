@@ -1,19 +1,19 @@
 import EasyNetwork
 import Foundation
 
-/// What the receipts of a loader need of it.
+/// The interface of a loader that its receipts use.
 protocol ResourceReceiptHolder: AnyObject, Sendable {
     var callbackQueue: DispatchQueue { get }
 
     func rankHasChanged(_ receipt: ObjectIdentifier, _ key: String)
     func leave(_ receipt: ObjectIdentifier, _ key: String)
-    /// The receipt is to be told of the bytes.
+    /// Makes the loader report byte counts to the receipt.
     ///
-    /// - Returns: those that are known already.
+    /// - Returns: the counts that are already known.
     func wantsCounts(_ receipt: ObjectIdentifier, _ key: String) -> TransferMeter.Count?
 }
 
-/// The share of one caller in a load of a ``ResourceLoader``.
+/// One caller's share in a load of a ``ResourceLoader``.
 ///
 /// ```swift
 /// func show(_ loader: ResourceLoader<Data>, _ url: URL) async throws {
@@ -23,20 +23,20 @@ protocol ResourceReceiptHolder: AnyObject, Sendable {
 /// }
 /// ```
 ///
-/// It ends once: with the resource, with the error of the load, or with ``/EasyNetwork/NetworkError/Code/cancelled``.
-/// The load stops when its last receipt is cancelled. A receipt that is released without having been cancelled leaves
-/// its load going on, as a task does. All members may be used from any thread.
+/// A receipt ends once: with the resource, with the error of the load, or with
+/// ``/EasyNetwork/NetworkError/Code/cancelled``. The load stops when its last receipt is cancelled. If you release a
+/// receipt without cancelling it, its load continues, as a task does. You can use all members from any thread.
 public final class ResourceReceipt<Resource: Sendable>: Sendable {
     typealias Partials = AsyncThrowingStream<Resource, any Error>.Continuation
 
     private struct State {
         var rank: ResourceOrder.Rank
-        /// Nil after the end.
+        /// The completion; `nil` after the end.
         var completion: (@Sendable (Result<Resource, NetworkError>) -> Void)?
         var partials: Partials?
         var count: TransferMeter.Count?
         var isOver = false
-        /// Nil until somebody wants them.
+        /// The listeners of ``updates``; `nil` until there is one.
         var counts: Multicast<TransferMeter.Count>?
     }
 
@@ -58,10 +58,10 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         state = Locked(State(rank: rank, completion: completion, partials: partials))
     }
 
-    /// The resource or the error; nil while the load goes on. Known before the completion is called.
+    /// The resource or the error; `nil` until the load has ended. The result is set before the completion is called.
     public var result: Result<Resource, NetworkError>? { outcome.value }
 
-    /// The resource, when it is there. Several tasks may wait. Cancelling one of them cancels the receipt.
+    /// The resource, as soon as it is available. Several tasks can wait. Cancelling one of them cancels the receipt.
     ///
     /// - Throws: the error of the load; ``/EasyNetwork/NetworkError/Code/cancelled`` after ``cancel()``.
     public var value: Resource {
@@ -71,14 +71,15 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
             } onCancel: {
                 cancel()
             }
-            // A task waits until there is one.
+            // The result is set whenever the continuation resumes.
             guard let result else { throw NetworkError(code: .cancelled) }
             return try result.get()
         }
     }
 
-    /// The bytes of the answer that have come, and its length, nil when that is not known: the latest value now, the
-    /// next ones at most ten times a second, until the receipt ends. A slow reader misses the values between.
+    /// The number of bytes of the response that have arrived, and the response's length, `nil` if unknown. The sequence
+    /// starts with the latest value, continues at most ten times a second, and ends with the receipt. A slow reader
+    /// misses values in between.
     ///
     /// ```swift
     /// func show(_ receipt: ResourceReceipt<Data>) async {
@@ -86,13 +87,13 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// Each receipt of a load tells of the same bytes, also one that has come later, or is for a variant. They begin
-    /// again with each message, as after a retry. A resource from memory has none, and an answer from the cache
-    /// neither.
+    /// All receipts of a load report the same bytes, even a receipt that was added later or is for a variant. The
+    /// counts start again with each message, as after a retry. A resource from memory, or a response from the cache,
+    /// produces no counts.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> {
         let stream = state.withLock { state in
             let counts = state.counts ?? Multicast()
-            // Otherwise the sequence ends after the last count.
+            // The sequence of an ended receipt ends after the last count.
             if !state.isOver { state.counts = counts }
             return counts.stream(first: state.count)
         }
@@ -100,9 +101,9 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         return stream
     }
 
-    /// The priority of the load, as far as this receipt goes: the highest of all receipts counts. Default that of
-    /// ``ResourceLoader/load(_:variant:ignoresCache:priority:completion:)``; a prefetch has `veryLow`, and any value
-    /// that is set makes it an ordinary load.
+    /// The receipt's priority for the load, which gets the highest priority of its receipts. The initial value is the
+    /// priority passed to ``ResourceLoader/load(_:variant:ignoresCache:priority:completion:)``. A prefetch has
+    /// `.veryLow`, and setting any value makes it an ordinary load.
     public var priority: Operation.QueuePriority {
         get { rank.priority }
         set {
@@ -112,8 +113,8 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         }
     }
 
-    /// Ends the receipt with ``/EasyNetwork/NetworkError/Code/cancelled``, and its load if no other receipt is left.
-    /// After the end it does nothing.
+    /// Ends the receipt with ``/EasyNetwork/NetworkError/Code/cancelled``, and stops its load if no other receipt is
+    /// left. Does nothing after the receipt has ended.
     public func cancel() {
         guard result == nil else { return }
         loader.leave(ObjectIdentifier(self), key)
@@ -127,13 +128,13 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     var wantsPartials: Bool { state.withLock { $0.partials != nil } }
 
     func receive(_ partial: Resource) {
-        // Under the lock, so that it does not replace the whole resource. It calls nobody.
+        // The lock ensures that no partial resource follows the whole one. Yielding calls no user code.
         state.withLock { _ = $0.partials?.yield(partial) }
     }
 
-    /// - Parameter isLatest: false for a count that a later one may have overtaken.
+    /// - Parameter isLatest: false if a later count may already have been stored.
     func note(_ count: TransferMeter.Count, isLatest: Bool = true) {
-        // Under the lock, as above.
+        // The lock keeps the counts in order.
         state.withLock { state in
             guard isLatest || state.count == nil else { return }
             state.count = count
@@ -155,7 +156,8 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         case .failure(let error): partials?.finish(throwing: error)
         }
         guard let completion else { return }
-        // Not in place: a completion that blocks would hold up the other receipts and the next load.
+        // The completion runs on another queue, because a blocking completion would delay other receipts and the next
+        // load.
         loader.callbackQueue.add { completion(result) }
     }
 }
