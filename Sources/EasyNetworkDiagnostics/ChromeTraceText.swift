@@ -1,9 +1,10 @@
 import EasyNetwork
 import Foundation
 
-/// Writes spans as trace events of Chrome
-/// (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), which Perfetto reads: a process
-/// for each host, and in it as many lanes as there are spans at once that do not contain each other.
+/// A writer of Chrome trace events (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU),
+/// which Perfetto reads.
+///
+/// Each host is a process. It has as many lanes as it has concurrent spans that do not contain each other.
 struct ChromeTraceText {
     private struct Lanes {
         let process: Int
@@ -15,9 +16,9 @@ struct ChromeTraceText {
     private var lanes: [String: Lanes] = [:]
     private let origin: Date
 
-    /// The rows as a JSON document.
+    /// Returns the rows as a JSON document.
     ///
-    /// - Parameter now: the end of what is not over.
+    /// - Parameter now: the end of spans that have not ended.
     static func document(_ rows: [TracedRow], until now: Date) -> String {
         let rows = rows.map { (row: $0, spans: $0.spans(until: now)) }
             .filter { !$0.spans.isEmpty }
@@ -44,14 +45,14 @@ struct ChromeTraceText {
     private mutating func add(_ row: TracedRow, _ spans: [RecordedSpan]) {
         let process = row.host ?? "jobs"
         var parts = spans[...]
-        // The lanes of the parts; several calls of a job may be under way at once.
+        // The lanes of the parts. A job can have several calls under way at once.
         var free: [(lane: Int, end: Int)] = []
         if row.hasOwnSpan, let own = parts.popFirst() {
             let lane = lane(in: process, from: time(own.start), to: time(own.end))
             add(own, in: process, lane)
             free = [(lane, time(own.start))]
         }
-        // Phases are in the lane of their message.
+        // Phases are drawn in the lane of their message.
         var lanes: [String: Int] = [:]
         for part in parts.sorted(by: { ($0.start, $1.end) < ($1.start, $0.end) }) {
             let (start, end) = (time(part.start), time(part.end))
@@ -133,7 +134,7 @@ struct ChromeTraceText {
         }
     }
 
-    /// Microseconds since the first event, by which nested spans stay nested.
+    /// Returns the microseconds since the first event. Rounding each time in the same way keeps nested spans nested.
     private func time(_ date: Date) -> Int {
         Int(exactly: (date.timeIntervalSince(origin) * 1_000_000).rounded()) ?? 0
     }

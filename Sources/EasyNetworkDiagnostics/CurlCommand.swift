@@ -2,23 +2,24 @@ import EasyNetwork
 import Foundation
 
 extension EasyNetworkService {
-    /// The request as a `curl` command for a POSIX shell.
+    /// Returns a request as a `curl` command for a POSIX shell.
     ///
     /// ```swift
     /// print(try await service.curlCommand(for: GetUser(id: 1)))
     /// // curl --globoff --path-as-is --compressed 'https://api.example.com/users/1' -H 'Accept-Language: en' …
     /// ```
     ///
-    /// It is the message before interceptors, credentials and cookies, and a comment before the command says so if there
-    /// are any. The command of a message that was sent has them: ``NetworkAttempt/curlCommand(redaction:)``. A body that
-    /// is made while it is sent, such as a form with files, is read into memory.
+    /// The command contains the message as it is before interceptors, credentials and cookies are applied. If there are
+    /// any, a comment before the command says that they are missing. The command of a message that was sent includes
+    /// them: see ``NetworkAttempt/curlCommand(redaction:)``. A body that is made while it is sent, such as a form with
+    /// files, is read into memory.
     ///
     /// - Parameters:
     ///   - request: the request, which is not sent.
-    ///   - redaction: takes out secrets. Default ``/EasyNetwork/Redaction/standard``; nil keeps them, so that the
-    ///     command sends the same bytes as the request.
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a request that cannot be sent, or whose body
-    ///   cannot be read.
+    ///   - redaction: removes secrets. Defaults to ``/EasyNetwork/Redaction/standard``. If it is `nil`, secrets are
+    ///     kept, and the command sends the same bytes as the request.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` if the request cannot be sent or its body cannot be
+    ///   read.
     public func curlCommand(
         for request: some BaseAPIRequest,
         redaction: Redaction? = .standard
@@ -28,24 +29,24 @@ extension EasyNetworkService {
         let isWhole =
             settings.interceptors.isEmpty && options.interceptors.isEmpty && settings.authentication == nil
             && options.credential == nil && (settings.cookies ?? options.cookies) == nil
-        let comment = isWhole ? "" : "# What interceptors, credentials and cookies add is missing\n"
+        let comment = isWhole ? "" : "# Interceptors, credentials and cookies are not applied\n"
         return comment + (try await message.withBodyInMemory().curlCommand(redaction: redaction))
     }
 }
 
 extension TransportRequest {
-    /// The message as a `curl` command for a POSIX shell.
+    /// Returns the message as a `curl` command for a POSIX shell.
     ///
     /// A file is sent from its path. A stream is left out: the command reads that body from its standard input.
     ///
-    /// - Parameter redaction: takes out secrets; a body that is neither JSON nor a URL-encoded form, such as a multipart
-    ///   form, is then left out, and a comment before the command says so.
-    ///   Default ``/EasyNetwork/Redaction/standard``; nil keeps all.
+    /// - Parameter redaction: removes secrets. A body that is neither JSON nor a URL-encoded form, such as a multipart
+    ///   form, is then left out, and a comment before the command says so. Defaults to
+    ///   ``/EasyNetwork/Redaction/standard``. If it is `nil`, everything is kept.
     public func curlCommand(redaction: Redaction? = .standard) -> String {
         CurlCommand(self, redaction).text
     }
 
-    /// The message with the bytes of a stream that can be read again.
+    /// Returns the message with the bytes of its stream as the body, if the stream can be read again.
     func withBodyInMemory() async throws(NetworkError) -> TransportRequest {
         guard case .stream(let stream) = body, stream.isReplayable else { return self }
         let reader = try stream.reader()
@@ -58,20 +59,22 @@ extension TransportRequest {
 }
 
 extension NetworkAttempt {
-    /// The message as a `curl` command for a POSIX shell, without its body, which is not kept. A comment before the
-    /// command tells where a body may be missing.
+    /// Returns the message as a `curl` command for a POSIX shell, without its body, which is not kept. If the message
+    /// may have had a body, a comment before the command says so.
     ///
-    /// - Parameter redaction: takes out secrets. Default ``/EasyNetwork/Redaction/standard``; nil keeps all.
+    /// - Parameter redaction: removes secrets. Defaults to ``/EasyNetwork/Redaction/standard``. If it is `nil`, secrets
+    ///   are kept.
     public func curlCommand(redaction: Redaction? = .standard) -> String {
         request.curlCommand(redaction: redaction)
     }
 }
 
 extension NetworkError {
-    /// The request that failed as a `curl` command for a POSIX shell, without its body, which is not kept; nil if
-    /// nothing was sent. A comment before the command tells where a body may be missing.
+    /// Returns the request that failed as a `curl` command for a POSIX shell, without its body, which is not kept. If
+    /// the request may have had a body, a comment before the command says so. Returns `nil` if nothing was sent.
     ///
-    /// - Parameter redaction: takes out secrets. Default ``/EasyNetwork/Redaction/standard``; nil keeps all.
+    /// - Parameter redaction: removes secrets. Defaults to ``/EasyNetwork/Redaction/standard``. If it is `nil`, secrets
+    ///   are kept.
     public func curlCommand(redaction: Redaction? = .standard) -> String? {
         request?.curlCommand(redaction: redaction)
     }
@@ -85,19 +88,19 @@ extension NetworkError.Request {
     }
 }
 
-/// Writes a `curl` command. Each word that is not the program's own is in single quotes, in which a shell knows no
-/// special character but the quote.
+/// A `curl` command. Each word that contains user data is in single quotes, in which a shell treats only the quote as
+/// special.
 private struct CurlCommand {
-    /// The most bytes of a body that is a word of the command: systems limit the length of a word to 128 KiB.
+    /// The maximum length of a body that is a word of the command. Systems limit a word to 128 KiB.
     private static let longestWord = 65_536
 
     private var words = ["curl", "--globoff", "--path-as-is", "--compressed"]
     /// The command that writes the body to the standard input of this one.
     private var source: String?
-    /// What is said of a body that the command lacks, or may lack.
+    /// A note about a body that the command lacks or may lack.
     private var lack: String?
 
-    /// - Parameter keepsBody: whether a message without a body had none.
+    /// - Parameter keepsBody: false if the message may have had a body that was not kept.
     init(_ message: TransportRequest, _ redaction: Redaction?, keepsBody: Bool = true) {
         if !keepsBody, [.post, .put, .patch].contains(message.method) || message.headers["Content-Type"] != nil {
             lack = "A body is not kept"
@@ -109,7 +112,7 @@ private struct CurlCommand {
         add(message.method, hasBody: hasKnownBody)
         let headers = redaction?.redacted(message.headers) ?? message.headers
         for field in headers where !field.isFraming {
-            // curl drops a field of blanks only.
+            // curl drops a field whose value is blank, unless its name is followed by a semicolon.
             let isBlank = field.value.allSatisfy { $0 == " " || $0 == "\t" }
             let line = isBlank ? "\(field.name);" : "\(field.name): \(field.raw)"
             guard line.hasKeptBytes else {
@@ -118,7 +121,7 @@ private struct CurlCommand {
             }
             words += ["-H", "\"$(printf -- \(Self.quoted(line.fieldBytes.map(Self.escaped).joined())))\""]
         }
-        // The fields that curl would add.
+        // An empty field removes a field that curl would add.
         if headers["User-Agent"] == nil { words += ["-H", "'User-Agent:'"] }
         if hasBody, headers["Content-Type"] == nil { words += ["-H", "'Content-Type:'"] }
         if hasBody, headers["Expect"] == nil { words += ["-H", "'Expect:'"] }
@@ -136,7 +139,7 @@ private struct CurlCommand {
         case .post where hasBody: break
         case .post, .put, .patch:
             words += ["-X", Self.quoted(method.rawValue)]
-            // RFC 9110, section 8.6: these say that they have no body.
+            // RFC 9110, section 8.6: a message with one of these methods and no body has a Content-Length of 0.
             if !hasBody, lack == nil { words += ["-H", "'Content-Length: 0'"] }
         default: words += ["-X", Self.quoted(method.rawValue)]
         }
@@ -173,12 +176,12 @@ private struct CurlCommand {
         }
     }
 
-    /// Whether the byte stays the same on its way through a terminal.
+    /// Returns whether a terminal passes the byte on unchanged.
     private static func isPlain(_ byte: UInt8) -> Bool {
         byte >= 0x20 && byte != 0x7F || byte == 0x0A
     }
 
-    /// The byte in a format of `printf`.
+    /// Returns the byte as text for the format of `printf`.
     private static func escaped(_ byte: UInt8) -> String {
         switch byte {
         case UInt8(ascii: "%"): "%%"
@@ -188,7 +191,8 @@ private struct CurlCommand {
         }
     }
 
-    /// By bytes, as a shell reads it: to Swift a quote with an accent is another character.
+    /// Quotes a word for a shell. It compares bytes, as a shell does: in Swift, a quote followed by a combining accent
+    /// is a different character.
     private static func quoted(_ text: String) -> String {
         var bytes = [UInt8(ascii: "'")]
         for byte in text.utf8 {

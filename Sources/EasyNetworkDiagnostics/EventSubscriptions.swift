@@ -1,12 +1,14 @@
 import EasyNetwork
 
-/// The queues and hosts that a log or a recording listens to, each once, until this is released or ended. What a queue
-/// and a host both tell is received once.
+/// Subscriptions of a log or recording to queues and hosts, one for each, until this object is released or ended. An
+/// event that both a queue and a host post is received once.
 final class EventSubscriptions: Sendable {
-    /// By the identifiers of the broadcasts, which the subscriptions keep; nil while one is made. Nil after the end.
+    /// The subscriptions, by the identifiers of their broadcasts, which they keep alive. A value is `nil` while its
+    /// subscription is being made; the dictionary is `nil` after the end.
     private let subscriptions = Locked<[ObjectIdentifier: EventSubscription?]?>([:])
 
-    /// - Parameter bodyCount: the first bytes that are wanted of bodies that are used while they come. Default 0.
+    /// - Parameter bodyCount: the number of bytes to excerpt from bodies that are consumed as they arrive. Defaults to
+    ///   0.
     func add(_ queue: NetworkQueue, bodyCount: Int = 0, _ receive: @escaping @Sendable (NetworkEvent) -> Void) {
         add(queue.broadcast) { queue.subscribe(bodyCount: bodyCount, owner: self, receive) }
     }

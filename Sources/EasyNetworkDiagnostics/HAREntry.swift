@@ -1,54 +1,54 @@
 import EasyNetwork
 import Foundation
 
-/// The contents of a HAR entry: a message and its answer, from the network or the cache.
+/// The contents of a HAR entry: a message and its response, from the network or the cache.
 struct HAREntry: Sendable {
     struct Job: Sendable {
         let id: UInt64?
         let name: String?
         let host: String?
         let tags: Set<String>
-        /// Known until the job has finished.
+        /// The job's dependencies, which are known until the job has finished.
         let dependencies: [(id: UInt64?, name: String?)]
 
-        /// Nil for an event without a job.
+        /// Returns `nil` for an event without a job.
         init?(_ event: NetworkEvent) {
             guard let operation = event.operation else { return nil }
             id = event.operationID
             name = operation.name
             host = event.host
-            // The events of a host have none.
+            // Events of a host have no tags.
             tags = (operation as? NetworkOperation)?.tags ?? event.tags
             dependencies = operation.dependencies.map { (($0 as? NetworkOperation)?.operationID, $0.name) }
         }
     }
 
-    /// The bytes of a body that are kept, so that its secrets can be looked for.
+    /// The maximum bytes of a body that are kept to search them for secrets.
     private static let maximumBody = 4_194_304
 
     enum RequestBody: Sendable {
         case none
         case data(BodyExcerpt)
-        /// A file or a stream; nil for an unknown length.
+        /// A file or a stream, with its length; `nil` if the length is unknown.
         case elsewhere(count: Int?)
     }
 
-    /// The attempt, its number within the call, and its seconds as the clock measured them.
+    /// The attempt, its number within the call, and its duration in seconds.
     typealias Sent = (attempt: NetworkAttempt, number: Int, duration: TimeInterval)
 
-    /// When it began.
+    /// The date on which the attempt started.
     let date: Date
     let callNumber: UInt64
     let job: Job?
-    /// Nil for an answer from the cache.
+    /// The attempt; `nil` for a response from the cache.
     let sent: Sent?
     let method: String
     let url: URL
     let headers: HTTPHeaders
     let body: RequestBody
-    /// Nil if there was none.
+    /// The head of the response; `nil` if there was no response.
     let response: TransportHead?
-    /// Nil if there was no response, or its body went elsewhere.
+    /// The response's body; `nil` if there was no response, or the body was consumed elsewhere.
     let responseBody: BodyExcerpt?
     let error: NetworkError?
 
@@ -70,7 +70,7 @@ struct HAREntry: Sendable {
         }
         switch result {
         case .success(let answer):
-            // The cache's answer stands for the 304 of the server.
+            // The cache's response replaces the server's 304, whose status the attempt has.
             let statusCode = sent?.attempt.statusCode ?? answer.statusCode
             let length = Int(clamping: answer.headers.contentLength ?? 0)
             let mayHaveBody = message.method != .head && ![204, 304].contains(statusCode)
@@ -80,7 +80,7 @@ struct HAREntry: Sendable {
             error = nil
         case .failure(let failure):
             let bytes = failure.responseBody ?? Data()
-            // The length of a longer one is not known.
+            // An error keeps no more than the limit, so the length of a longer body is not known.
             let isCut = bytes.count == NetworkError.responseBodyLimit
             response = failure.statusCode.map { TransportHead(statusCode: $0, headers: failure.headers) }
             responseBody = response == nil ? nil : Self.excerpt(bytes, isCut ? bytes.count + 1 : nil)
@@ -92,10 +92,10 @@ struct HAREntry: Sendable {
         BodyExcerpt(body, count: count, limit: maximumBody)
     }
 
-    /// The entry of a message that was sent.
+    /// The metrics of a message that was sent.
     var metrics: TransportMetrics? { sent?.attempt.metrics }
 
-    /// The bytes that it keeps in memory, roughly.
+    /// The approximate number of bytes that the entry occupies in memory.
     var size: Int {
         var size = 4_096 + url.absoluteString.utf8.count + headers.size + (response?.headers.size ?? 0)
         size += (responseBody?.bytes.count ?? 0) + 64 * (job?.dependencies.count ?? 0)

@@ -2,19 +2,19 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// A HAR file that is whole after each write: entries and the end of the document replace the end before, in one write.
+/// A HAR file that is complete after each write. A write replaces the end of the document by new entries and a new end.
 ///
-/// Each entry is a line, also when a kill cuts the last one: systems write page after page, and end a process between
-/// two. The line feed comes before the comma, so that a cut behind it changes nothing.
+/// Each entry is a line, so that a kill can cut only the last one: systems write page by page, and a kill can come
+/// between two pages. The line feed is before the comma, so that a cut after the comma changes nothing.
 ///
-/// Sendable because what changes is used on the queue only.
+/// Sendable because its mutable state is used only on the queue.
 final class HARFile: @unchecked Sendable {
     private typealias Entry = (count: Int, write: @Sendable (inout [UInt8]) -> Void)
 
-    /// The bytes that may wait. A single entry may have more.
+    /// The maximum number of bytes that wait. A single entry can exceed it.
     private static let maximumLoad = 33_554_432
 
-    /// The bytes behind the last entry, about.
+    /// The approximate number of bytes after the last entry.
     private static let endingCount = 40
 
     private static let beginning =
@@ -23,21 +23,21 @@ final class HARFile: @unchecked Sendable {
     private let files: RotatedFiles
     private let clock: any NetworkClock
     private let queue = BatchQueue<Entry>(label: "EasyNetwork.TrafficRecorder")
-    /// The bytes of the entries that wait or are being written, and the number of entries that were dropped.
+    /// The number of bytes that wait or are being written, and the number of dropped entries.
     private let load = Locked((count: 0, droppedEntries: 0))
 
-    /// -1 while it cannot be opened.
+    /// The file's descriptor; -1 while the file cannot be opened.
     private var descriptor: Int32 = -1
     private var isFile = false
-    /// The moment of the beginning of the file.
+    /// The time at which the file was started.
     private var beginning: TimeInterval = 0
-    /// The offset of the end of the document.
+    /// The offset of the end of the document, after the last entry.
     private var end = 0
     private var hasEntries = false
-    /// The first one.
+    /// The first error.
     private var failure: NetworkError?
 
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the file cannot be created.
     init(
         _ file: URL,
         _ rotation: FileRotation? = nil,
@@ -45,7 +45,7 @@ final class HARFile: @unchecked Sendable {
     ) throws(NetworkError) {
         files = try RotatedFiles(file, rotation)
         self.clock = clock
-        guard files.begin() else { throw .file("the recording \(files.path) that was there cannot be moved") }
+        guard files.begin() else { throw .file("the existing recording \(files.path) cannot be moved") }
         if let failure = open() { throw failure }
     }
 
@@ -53,26 +53,26 @@ final class HARFile: @unchecked Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Begins a document.
+    /// Starts a document.
     private func open() -> NetworkError? {
         (end, hasEntries) = (0, false)
         guard let opened = files.open(O_RDWR) else {
-            return .file("the recording \(files.path) cannot be made for its owner only")
+            return .file("the recording \(files.path) cannot be created with access for its owner only")
         }
         (descriptor, isFile) = opened
         beginning = clock.now
         let failure = append(Array(Self.beginning.utf8))
         if failure != nil {
-            // Without its beginning it is no document: it is opened again.
+            // Without its beginning the file is not a HAR document, so the next write opens it again.
             close(descriptor)
             descriptor = -1
         }
         return failure
     }
 
-    /// Begins the next document; the one before is whole.
+    /// Starts the next document. The document before it is complete.
     private func rotate() -> NetworkError? {
-        // Moved already if it could not be opened.
+        // If the new file could not be opened before, the old one has already been moved.
         if descriptor >= 0 {
             guard files.moveAside() else { return .file("the recording \(files.path) cannot be moved") }
             close(descriptor)
@@ -82,8 +82,8 @@ final class HARFile: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - count: the bytes that the entry keeps in memory.
-    ///   - entry: appends the entry to a text, on the file's queue.
+    ///   - count: the number of bytes that the entry occupies in memory.
+    ///   - entry: appends the entry to an array of bytes, on the file's queue.
     func append(_ count: Int, _ entry: @escaping @Sendable (inout [UInt8]) -> Void) {
         let hasRoom = load.withLock { load in
             guard load.count == 0 || load.count + count <= Self.maximumLoad else {
@@ -97,7 +97,7 @@ final class HARFile: @unchecked Sendable {
     }
 
     private func write(_ entries: [Entry]) {
-        // As many as fit into the file are written together.
+        // Entries that fit into the current file are written together.
         var (text, pendingCount): ([UInt8], Int) = ([], 0)
         func flush() {
             guard pendingCount > 0 else { return }
@@ -129,7 +129,7 @@ final class HARFile: @unchecked Sendable {
         return rotation.isOver(end + count + Self.endingCount, age: clock.now - beginning)
     }
 
-    /// The entries of one write are in the file, or are lost.
+    /// Records whether the entries of one write are in the file or lost.
     private func note(_ error: NetworkError?, _ count: Int) {
         guard let error else { return hasEntries = true }
         if failure == nil { failure = error }
@@ -138,11 +138,11 @@ final class HARFile: @unchecked Sendable {
 
     /// Returns when all entries up to now have been written.
     ///
-    /// - Throws: the error of the first one that could not be.
+    /// - Throws: the first error.
     func settled() async throws(NetworkError) {
         let failure = await withCheckedContinuation { (continuation: CheckedContinuation<NetworkError?, Never>) in
             queue.settle({ self.write($0) }) {
-                // Entries may have been dropped after the last one.
+                // The end is written again, because entries may have been dropped since the last write.
                 let failure = self.append([])
                 if self.failure == nil { self.failure = failure }
                 continuation.resume(returning: self.failure)
@@ -151,7 +151,7 @@ final class HARFile: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// Writes a text and the end of the document in place of the end before.
+    /// Writes entries and the end of the document over the previous end.
     private func append(_ text: [UInt8]) -> NetworkError? {
         if descriptor < 0, let failure = open() { return failure }
         let dropped = load.withLock { $0.droppedEntries }
@@ -161,7 +161,7 @@ final class HARFile: @unchecked Sendable {
             return nil
         }
         let error = NetworkError.file("the recording \(files.path) cannot be written")
-        // There is room for the end that was there.
+        // The space of the previous end suffices for an end without the new entries.
         if end > 0, writeAtEnd(Array(ending.utf8)) { ftruncate(descriptor, off_t(end + ending.utf8.count)) }
         return error
     }

@@ -1,11 +1,11 @@
 import EasyNetwork
 import Foundation
 
-/// Writes an entry of HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/).
+/// A writer of HAR 1.2 entries (http://www.softwareishard.com/blog/har-12-spec/).
 ///
-/// Sendable because it is used on the file's queue only.
+/// Sendable because it is used only on the file's queue.
 final class HARWriter: @unchecked Sendable {
-    /// Fields as they were written last, by their places: those of most messages to a host differ in few values.
+    /// The last fields and their JSON, by their positions. The messages to a host mostly differ in few fields.
     private typealias Fields = [(field: HTTPHeaders.Field, text: JSONText)]
 
     private let redaction: Redaction?
@@ -17,7 +17,7 @@ final class HARWriter: @unchecked Sendable {
         (self.redaction, self.maximumBodyCount) = (redaction, maximumBodyCount)
     }
 
-    /// Appends the entry on one line, with sorted keys.
+    /// Appends an entry on one line, with sorted keys.
     func write(_ entry: HAREntry, to bytes: inout [UInt8]) {
         var text = JSONText()
         swap(&text.bytes, &bytes)
@@ -58,7 +58,7 @@ final class HARWriter: @unchecked Sendable {
         text.object("timings") { timings.write(to: &$0) }
     }
 
-    /// Host and port of `192.0.2.1:443` or `[2001:db8::1]:443`; nil without a port.
+    /// Returns the host and port of `192.0.2.1:443` or `[2001:db8::1]:443`; `nil` without a port.
     private static func parts(of address: String) -> (host: String, port: String)? {
         guard let colon = address.utf8.lastIndex(of: UInt8(ascii: ":")) else { return nil }
         var host = address[..<colon]
@@ -147,11 +147,11 @@ extension HARWriter {
         text.add("httpVersion", entry.metrics?.networkProtocol ?? "unknown")
         text.add("redirectURL", location.map(redacted) ?? "")
         text.add("status", statusCode)
-        // No transport reports it.
+        // No transport reports the reason phrase.
         text.add("statusText", "")
     }
 
-    /// The size of a head; -1 if it is not known.
+    /// Returns the size of a head; -1 if it is not known.
     private func size(_ total: Int?, without bodyCount: Int?) -> Int {
         guard let total, let bodyCount, total > bodyCount else { return -1 }
         return total - bodyCount
@@ -165,7 +165,7 @@ extension HARWriter {
         }
     }
 
-    /// The name and the value of `name=value`; the name is nil without `=`.
+    /// Returns the name and the value of `name=value`. The name is `nil` if there is no `=`.
     private func pair(_ text: some StringProtocol) -> (name: String?, value: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
         return parts.count > 1 ? (parts[0], parts[1]) : (nil, parts.first ?? "")
@@ -173,7 +173,7 @@ extension HARWriter {
 
     private func addCookie(_ cookie: String, _ path: String? = nil, isSecure: Bool = false, to text: inout JSONText) {
         let (name, value) = pair(cookie)
-        // A cookie without a name is a value (RFC 6265bis, section 5.6).
+        // A cookie without a name consists of a value only (RFC 6265bis, section 5.6).
         text.add("name", name ?? "")
         if let path { text.add("path", redacted(path)) }
         if isSecure { text.add("secure", true) }
@@ -208,12 +208,12 @@ extension HARWriter {
         var comment: String?
         switch entry.body {
         case .none: return
-        case .elsewhere: comment = "left out: it is read or made while it is sent"
+        case .elsewhere: comment = "left out: the body is read or made while it is sent"
         case .data(let body):
             guard body.count > 0 else { return }
             switch ShownBody(body, contentType: contentType, redaction) {
             case .text(let text): (content, comment) = cut(text)
-            case .bytes: comment = "left out: \(body.count) bytes that are no text"
+            case .bytes: comment = "left out: \(body.count) bytes that are not text"
             case .leftOut(let reason): comment = reason
             }
         }
@@ -246,7 +246,7 @@ extension HARWriter {
             }
         } else if let response = entry.response {
             size = Int(clamping: response.headers.contentLength ?? 0)
-            comment = "left out: it was used while it came"
+            comment = "left out: the body was consumed as it arrived"
         }
         if let comment {
             text.add("_isIncomplete", true)
@@ -269,11 +269,11 @@ extension HARWriter {
 // MARK: - Times
 
 extension HARWriter {
-    /// The phases of an exchange, in milliseconds; nil for one that does not apply.
+    /// The phases of an exchange in milliseconds; `nil` for a phase that does not apply.
     private struct Timings {
         private var blocked: Double?
         private var dns: Double?
-        /// With TLS.
+        /// The time to connect, including TLS.
         private var connect: Double?
         private var ssl: Double?
         private var wait = 0.0
@@ -300,7 +300,7 @@ extension HARWriter {
             receive = phase(until: metrics.total)
         }
 
-        /// Sending is a part of the wait for the answer: no transport measures it.
+        /// Writes the phases. Sending counts as part of the wait for the response, because no transport measures it.
         func write(to text: inout JSONText) {
             text.add("blocked", Self.rounded(blocked ?? -1))
             text.add("connect", Self.rounded(connect ?? -1))

@@ -1,9 +1,9 @@
 import EasyNetwork
 
-/// A text of JSON that grows by one value after the other. Values in dictionaries would take most of the time.
+/// A JSON string that is built value by value. Building dictionaries of values first would take most of the time.
 struct JSONText {
     var bytes: [UInt8] = []
-    /// Whether a comma is before the next value: it is the first of no object or array.
+    /// Whether the next value needs a comma before it. False at the start of an object or array.
     private var needsComma = false
 
     mutating func object(_ key: StaticString? = nil, _ members: (inout JSONText) -> Void) {
@@ -19,7 +19,7 @@ struct JSONText {
         bytes.append(quoted: value)
     }
 
-    /// For a key that is no constant.
+    /// Adds a value with a key that is not a constant.
     mutating func add(key: String, _ value: (inout JSONText) -> Void) {
         begin(nil)
         bytes.append(quoted: key)
@@ -39,7 +39,7 @@ struct JSONText {
         bytes.append(quoted: element)
     }
 
-    /// Adds a text of JSON as an element.
+    /// Adds JSON as an element.
     mutating func add(_ element: JSONText) {
         begin(nil)
         bytes += element.bytes
@@ -52,7 +52,7 @@ struct JSONText {
 
     mutating func add(_ key: StaticString, _ value: Double) {
         begin(key)
-        // Foundation's way costs far more; so few digits are the shortest text of the value, as there.
+        // Foundation's formatting is far slower. With so few digits, the result is the same shortest representation.
         let thousandths = (value * 1_000).rounded()
         guard let number = Int32(exactly: thousandths), Double(number) / 1_000 == value else {
             bytes += (value.isFinite ? value.description : "null").utf8
@@ -90,7 +90,7 @@ struct JSONText {
         bytes.append(UInt8(ascii: ":"))
     }
 
-    /// Adds `-1.0`, `12.345`.
+    /// Adds a number of thousandths as `-1.0` or `12.345`.
     private mutating func add(thousandths number: Int32) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 12) { text in
             var (rest, places, start) = (number.magnitude, 3, text.count)

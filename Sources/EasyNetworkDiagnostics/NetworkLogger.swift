@@ -5,7 +5,7 @@ import Foundation
 import os
 #endif
 
-/// A log of jobs and calls: a line for each attempt and each end, without secrets.
+/// A log of jobs and calls, with a line for each attempt and each end, without secrets.
 ///
 /// ```swift
 /// let logger = NetworkLogger(level: .info)
@@ -14,51 +14,54 @@ import os
 /// // info 'profile' #3: succeeded
 /// ```
 ///
-/// Nothing is logged without one. It logs until it is released. The first line is written at once; those of events that
-/// follow within two milliseconds are written together after that time. A kill, a crash or an exit of the process loses
-/// the lines of about the last two milliseconds, and those that wait for a slow `write`.
+/// Create a logger to log anything. It logs until it is released. The first line is written at once. Lines of events
+/// that follow within two milliseconds are written together after that time. A kill, a crash or an exit of the process
+/// loses the lines of about the last two milliseconds, and lines that wait for a slow `write`.
 ///
-/// With ``/EasyNetwork/NetworkEvent/Level/heads`` the heads of messages and answers follow their lines, and with
-/// ``/EasyNetwork/NetworkEvent/Level/bodies`` the beginnings of bodies as text, too:
+/// With ``/EasyNetwork/NetworkEvent/Level/heads``, the heads of requests and responses follow their lines. With
+/// ``/EasyNetwork/NetworkEvent/Level/bodies``, the beginnings of bodies follow as text, too:
 ///
 ///     info 'profile' #3: first: POST https://api.example.com/login → 200, 0.041 s
 ///       < Content-Type: application/json
 ///       <
 ///       < {"name":"Ada","token":"REDACTED"}
 ///
-/// A text in which secrets cannot be told from the rest is left out: one that is longer than one mebibyte, one that has
-/// the name of a secret and is neither JSON nor a form, such as a multipart form, and the body of a stream or a
-/// download that is longer than `maximumBodyCount`, of which no more is kept. A file or a stream that is sent is left
-/// out as well.
+/// A body is left out if its secrets cannot be told from the rest:
 ///
-/// A full, slow or blocked target stops and delays nothing. One mebibyte of lines waits for it at most, or eight with
-/// heads or bodies, and a line has 16 KiB at most, and `maximumBodyCount` more with a body. A line that finds no room,
-/// or that standard error refuses, is dropped, and the number of those is a line of level
-/// ``/EasyNetwork/NetworkEvent/Level/error`` as soon as one can be written.
+/// - a body longer than one mebibyte;
+/// - a body that contains the name of a secret and is neither JSON nor a form, such as a multipart form;
+/// - the body of a stream or a download that is longer than `maximumBodyCount`, because only that much of it is kept.
 ///
-/// Without a change of the program, the environment variable `EASYNETWORK_LOG`, set to `bodies`, `heads`, `debug`,
-/// `info` or `error`, or to `bodies:1000` for so many bytes of each, writes all queues and hosts of a process to
-/// standard error in the same way. At its exit, the process waits for lines that have not been written, one second at
-/// most.
+/// A file or a stream that is sent is always left out.
+///
+/// A full, slow or blocked target stops and delays nothing. At most one mebibyte of lines waits for the target, or
+/// eight with heads or bodies. A line has at most 16 KiB, and with a body `maximumBodyCount` more. A line that finds no
+/// room, or that standard error refuses, is dropped. As soon as a line can be written again, a line of level
+/// ``/EasyNetwork/NetworkEvent/Level/error`` reports the number of dropped lines.
+///
+/// To log without changing code, set the environment variable `EASYNETWORK_LOG` to `bodies`, `heads`, `debug`, `info`
+/// or `error`, or to `bodies:1000` for that many bytes of each body. All queues and hosts of the process are then
+/// logged to standard error in the same way. When it exits, the process waits at most one second for lines that have
+/// not been written.
 public final class NetworkLogger: Sendable {
     private let setting: LogSetting
     private let subscriptions = EventSubscriptions()
-    /// Writes the lines, so that a slow log holds up no job.
+    /// Writes the lines in the background, so that a slow log delays no job.
     private let writer: LogWriter
     /// Whether a line begins with its time and level.
     private let isDated: Bool
 
-    /// Creates a log, which is told what to log with ``log(_:)-(NetworkQueue)`` or ``log(_:)-(HostConfiguration)``.
+    /// Creates a log. Call ``log(_:)-(NetworkQueue)`` or ``log(_:)-(HostConfiguration)`` to choose what it logs.
     ///
     /// - Parameters:
-    ///   - level: the least important events that are logged. Default ``/EasyNetwork/NetworkEvent/Level/info``.
-    ///   - maximumBodyCount: the bytes of the beginning of a body that are shown with
-    ///     ``/EasyNetwork/NetworkEvent/Level/bodies``, at most 1,048,576. Default 4,096.
-    ///   - write: gets the level of each event and the text of its line, with the lines of heads and bodies, one after
-    ///     the other on a background queue. Default nil: lines go to `os.Logger` on Apple's platforms, with the
-    ///     subsystem `EasyNetwork` and as private data, which only a debugger or a profile of the device shows, and to
-    ///     standard error elsewhere. More than a kilobyte becomes several entries of `os.Logger`, which would cut a
-    ///     longer one.
+    ///   - level: the least important level that is logged. Defaults to ``/EasyNetwork/NetworkEvent/Level/info``.
+    ///   - maximumBodyCount: the number of bytes shown of each body with ``/EasyNetwork/NetworkEvent/Level/bodies``, at
+    ///     most 1,048,576. Defaults to 4,096.
+    ///   - write: receives the level of each event and the text of its line, including the lines of heads and bodies.
+    ///     Called on a background queue, one call at a time. Defaults to `nil`: lines go to `os.Logger` on Apple
+    ///     platforms, and to standard error elsewhere. The entries of `os.Logger` have the subsystem `EasyNetwork` and
+    ///     are private data, which only a debugger or a profile on the device shows. A line of more than a kilobyte
+    ///     becomes several entries, because `os.Logger` truncates long ones.
     public init(
         level: NetworkEvent.Level = .info,
         maximumBodyCount: Int = 4_096,
@@ -73,24 +76,25 @@ public final class NetworkLogger: Sendable {
         }
     }
 
-    /// Creates a log in a file. Each line begins with its time and its level.
+    /// Creates a log in a file. Each line starts with its time and its level.
     ///
     /// ```swift
     /// let logger = try NetworkLogger(level: .heads, file: URL(fileURLWithPath: "network.log"))
     /// logger.log(NetworkQueue.shared)
     /// ```
     ///
-    /// The file may be read and written by its owner only; a symbolic link in its place is not followed, but an error.
-    /// A line for which the disk has no room is dropped and counted, as above, and nothing of it is left.
+    /// Only the owner can read and write the file. If a symbolic link is at its path, the initializer throws. A line
+    /// for which the disk has no room is dropped and counted as described above, and no part of it remains in the file.
     ///
     /// - Parameters:
-    ///   - level: as above.
-    ///   - file: in a directory that exists. A file that is there is kept beside it.
-    ///   - rotation: when the log goes on in a new file, and how many files there are. Default: after 10,000,000 bytes,
-    ///     five files.
-    ///   - maximumBodyCount: as above.
-    ///   - clock: for the age of a file. Default ``/EasyNetwork/SystemClock``.
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
+    ///   - level: the least important level that is logged. Defaults to ``/EasyNetwork/NetworkEvent/Level/info``.
+    ///   - file: the URL of the file, in a directory that exists. An existing file is kept as an older file.
+    ///   - rotation: when the log starts a new file, and how many files are kept. Defaults to a new file after
+    ///     10,000,000 bytes, and five files.
+    ///   - maximumBodyCount: the number of bytes shown of each body with ``/EasyNetwork/NetworkEvent/Level/bodies``, at
+    ///     most 1,048,576. Defaults to 4,096.
+    ///   - clock: measures the age of a file. Defaults to ``/EasyNetwork/SystemClock``.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the file cannot be created.
     public init(
         level: NetworkEvent.Level = .info,
         file: URL,
@@ -104,16 +108,16 @@ public final class NetworkLogger: Sendable {
         writer = LogWriter(setting) { file.write($0.text) }
     }
 
-    /// Logs the jobs of a queue from now on, and those that are there. The queue is not kept alive.
+    /// Logs the existing and future jobs of a queue. The queue is not kept alive.
     public func log(_ queue: NetworkQueue) {
         subscriptions.add(queue, bodyCount: setting.wantedBodyCount) { [weak self] event in self?.receive(event) }
     }
 
-    /// Logs the calls to a host from now on. An event that the log has from a queue is not logged twice. The host is
-    /// not kept alive.
+    /// Logs the calls to a host from now on. An event that the log receives from a queue is not logged twice. The host
+    /// is not kept alive.
     public func log(_ host: HostConfiguration) {
         subscriptions.add(host, bodyCount: setting.wantedBodyCount) { [weak self] event in
-            // The start and the end of a call are those of its job.
+            // If the call's queue is logged, its job's lines already include the start and end of the call.
             guard let self, event.queueOfCall.map(subscriptions.contains) != true else { return }
             receive(event)
         }
@@ -129,13 +133,13 @@ public final class NetworkLogger: Sendable {
         writer.add(event) { isDated ? event.logLine : event.description }
     }
 
-    /// The unified log of Apple's platforms cuts an entry off near one kilobyte.
+    /// Splits a line into entries, because the unified log of Apple platforms truncates an entry near one kilobyte.
     static func entries(of text: String) -> [String] {
         var entries: [String] = []
         var rest = text[...]
         while rest.utf8.count > 1_000 {
             let limit = rest.utf8.index(rest.startIndex, offsetBy: 1_000)
-            // After a whole line, or else after a whole character.
+            // An entry ends after a complete line, or otherwise after a complete character.
             let feed = rest.utf8[..<limit].lastIndex(of: UInt8(ascii: "\n"))
             var end = feed ?? limit
             while end.samePosition(in: text.unicodeScalars) == nil { end = text.utf8.index(before: end) }

@@ -2,7 +2,7 @@ import EasyNetwork
 import Foundation
 
 extension NetworkQueue {
-    /// The jobs of the queue at this moment, and what each waits for, as lines for a terminal.
+    /// Returns the current jobs of the queue, and what each waits for, as lines for a terminal.
     ///
     /// ```swift
     /// print(queue.graph())
@@ -11,23 +11,23 @@ extension NetworkQueue {
     /// // 'profile', high: waits for 'sign-in'
     /// ```
     ///
-    /// Five and more equal jobs are one line: `54 GetDetail: each waits for one of 3 slots`. The children of a group
-    /// stand below it, also those that have finished, and those that will come.
+    /// Five or more equal jobs are one line: `54 GetDetail: each waits for one of 3 slots`. The children of a group are
+    /// below it, including finished children and children that are added later.
     ///
-    /// Jobs that wait for each other in a circle are marked; the queue ends such a job itself, unless the circle leads
-    /// through a plain `OperationQueue`. Linear in the number of jobs and dependencies.
+    /// Jobs that wait for each other in a cycle are marked. The queue ends such a job itself, unless the cycle includes
+    /// a plain `OperationQueue`. The method takes time linear in the number of jobs and dependencies.
     public func graph() -> String {
         JobDrawing(of: self).text
     }
 
-    /// The jobs as in ``graph()``, as a flowchart of Mermaid, which Markdown on many sites shows.
+    /// Returns the jobs of ``graph()`` as a Mermaid flowchart, which many sites show in Markdown.
     ///
-    /// An arrow leads from a job to one that waits for it, dashed if that also runs after a failure.
+    /// An arrow leads from a job to a job that waits for it. The arrow is dashed if that job runs even after a failure.
     public func mermaidGraph() -> String {
         JobDrawing(of: self).mermaid
     }
 
-    /// The jobs as in ``graph()``, as a digraph of Graphviz. The arrows are those of ``mermaidGraph()``.
+    /// Returns the jobs of ``graph()`` as a Graphviz digraph. Its arrows are the same as in ``mermaidGraph()``.
     ///
     /// ```swift
     /// try Data(queue.dotGraph().utf8).write(to: URL(fileURLWithPath: "queue.dot"))   // dot -Tsvg queue.dot
@@ -37,48 +37,48 @@ extension NetworkQueue {
     }
 }
 
-/// The jobs of a queue with their texts, as they are drawn.
+/// The jobs of a queue with their labels, as they are drawn.
 private struct JobDrawing {
     fileprivate struct Node {
         var label: String
         var state: String
-        /// By type and reasons, equal jobs are known.
+        /// The type of the operation. Jobs with the same type and wait reasons can be folded.
         let type: ObjectIdentifier
         let priority: String
         var reasons: [WaitReason] = []
         var group: ObjectIdentifier?
         /// Whether it is a job of this queue.
         var isHere = true
-        /// Whether it is drawn as a part of a group, and is no job yet, or no longer.
+        /// Whether it is drawn as part of a group, but is not a job yet, or no longer.
         var isStep = false
         var isRunning = false
         var isInCircle = false
-        /// Whether it stands for several, or another one stands for it.
+        /// Whether another node represents this one.
         var isFolded = false
     }
 
-    /// `from` and `to` are indexes of nodes.
+    /// A dependency between two nodes, which are given by their indexes.
     private struct Edge: Hashable {
         var from: Int
         var to: Int
         let isOptional: Bool
     }
 
-    /// So many equal siblings are drawn as one.
+    /// The number of equal siblings from which they are drawn as one.
     private static let foldCount = 5
 
     private let title: String
     private var nodes: [Node] = []
     private var edges: [Edge] = []
-    /// The nodes that are in no group, and those of each group, in their order.
+    /// The nodes that are in no group, and the nodes of each group, in their order.
     private var roots: [Int] = []
     private var children: [ObjectIdentifier: [Int]] = [:]
-    /// The groups by their nodes.
+    /// The groups, by the indexes of their nodes.
     private var groups: [Int: ObjectIdentifier] = [:]
 
     init(of queue: NetworkQueue) {
         let (entries, isSuspended) = queue.drawnJobs
-        // Outside the lock: names may be the user's code.
+        // The title is made outside the lock, because names can be user code.
         title =
             "\(queue.queue.name ?? "queue"): \(entries.count) \(entries.count == 1 ? "job" : "jobs")"
             + (isSuspended ? ", suspended" : "")
@@ -91,7 +91,7 @@ private struct JobDrawing {
         for entry in entries {
             let reasons = queue.explain(entry.operation)
             var node = Node(entry.operation, reasons.map(\.description).joined(separator: "; "))
-            // The seconds differ by the time of the look.
+            // The remaining seconds differ only by the time of the query.
             node.reasons = reasons.map { if case .rate = $0 { .rate(seconds: 0) } else { $0 } }
             (node.group, node.isRunning) = (entry.group, entry.isRunning)
             _ = add(entry.operation, node)
@@ -110,7 +110,7 @@ private struct JobDrawing {
         for (index, entry) in entries.enumerated() {
             for (other, policy) in entry.waitsFor { addEdge(from: other, to: index, policy) }
         }
-        // A group knows the steps that have finished, and those that will come.
+        // A group knows its finished and its future steps, which the queue does not list.
         var pending = entries.compactMap { $0.operation as? GroupOperation }
         while let group = pending.popLast() {
             let id = ObjectIdentifier(group)
@@ -127,7 +127,7 @@ private struct JobDrawing {
                 guard let index else { continue }
                 nodes[index].group = id
                 children[id, default: []].append(index)
-                // Those that are over have no order to be seen.
+                // The order of finished steps is not drawn.
                 if let previous, group is ChainOperation, !child.isFinished {
                     edges.append(Edge(from: previous, to: index, isOptional: false))
                 }
@@ -135,7 +135,7 @@ private struct JobDrawing {
             }
             if let index = indexes[id], children[id] != nil { groups[index] = id }
         }
-        // The queue does not end a circle through jobs that are elsewhere.
+        // Jobs elsewhere are followed, too, because the queue does not end a cycle through them.
         while let other = others.popLast() {
             guard let index = indexes[ObjectIdentifier(other)] else { continue }
             for next in other.dependencies where !next.isFinished { addEdge(from: next, to: index, .requireSuccess) }
@@ -154,7 +154,7 @@ private struct JobDrawing {
         }
     }
 
-    /// Sorts the nodes that no drawn group has placed.
+    /// Assigns each node to the roots or to a group.
     private mutating func place() {
         let drawn = Set(groups.values)
         for (index, node) in nodes.enumerated() {
@@ -162,21 +162,21 @@ private struct JobDrawing {
                 roots.append(index)
                 continue
             }
-            // The group is elsewhere.
+            // The node of the group is elsewhere.
             if !drawn.contains(group) { children[group, default: []].append(index) }
         }
     }
 
-    /// Marks the circles, and what lies between two of them.
+    /// Marks the nodes that are in a cycle or between two cycles.
     private mutating func markCircles() {
         let waiting = rest { ($0.from, $0.to) }
         let awaited = rest { ($0.to, $0.from) }
         for index in nodes.indices { nodes[index].isInCircle = waiting[index] && awaited[index] }
     }
 
-    /// Takes the first nodes away, then those that are first without them, and so on.
+    /// Removes the nodes without predecessors, then the nodes that have become first, and so on.
     ///
-    /// - Returns: for each node whether it is left, since it is in a circle or behind one.
+    /// - Returns: for each node whether it remains, because it is in a cycle or follows one.
     private func rest(_ direction: (Edge) -> (from: Int, to: Int)) -> [Bool] {
         var counts = [Int](repeating: 0, count: nodes.count)
         var next = [[Int]](repeating: [], count: nodes.count)
@@ -196,7 +196,7 @@ private struct JobDrawing {
 
     // MARK: - Folding
 
-    /// What equal siblings have in common.
+    /// The properties that equal siblings share.
     private struct Likeness: Hashable {
         let type: ObjectIdentifier
         let priority: String
@@ -208,7 +208,7 @@ private struct JobDrawing {
         let to: [Edge]
     }
 
-    /// Lets the first of equal siblings stand for all of them.
+    /// Makes the first of equal siblings represent all of them.
     private mutating func fold() {
         var from = [[Edge]](repeating: [], count: nodes.count)
         var to = from
@@ -258,9 +258,9 @@ private struct JobDrawing {
         case end
     }
 
-    /// The nodes in the order in which they are drawn, each group with its own node first.
+    /// Visits the nodes in the order in which they are drawn. A group's own node comes first in the group.
     ///
-    /// - Parameter visit: called with the number of groups around a piece.
+    /// - Parameter visit: called with each piece and the number of groups around it.
     private func walk(_ visit: (Piece, _ depth: Int) -> Void) {
         func pieces(_ indexes: [Int]) -> [Piece] {
             indexes.map { index in groups[index].map { .begin($0, isHere: true) } ?? .node(index) }
@@ -270,7 +270,7 @@ private struct JobDrawing {
         let elsewhere = children.filter { !drawn.contains($0.key) }.sorted {
             ($0.value.first ?? 0) < ($1.value.first ?? 0)
         }
-        // A stack, as groups in groups may be many.
+        // A stack replaces recursion, because groups can be nested deeply.
         var stack: [Piece] = (pieces(roots) + elsewhere.map { .begin($0.key, isHere: false) }).reversed()
         var depth = 0
         while let piece = stack.popLast() {
@@ -289,11 +289,11 @@ private struct JobDrawing {
         walk { piece, depth in
             guard case .node(let index) = piece, nodes[index].isHere || nodes[index].isStep else { return }
             let node = nodes[index]
-            // The own line of a group stands before its children.
+            // The line of a group itself comes before its children, and is indented less.
             let indent = max(0, groups[index] == nil ? depth : depth - 1)
             lines.append(
                 String(repeating: "  ", count: indent)
-                    + "\(node.label): \(node.state)\(node.isInCircle ? ", in a circle" : "")"
+                    + "\(node.label): \(node.state)\(node.isInCircle ? ", in a cycle" : "")"
             )
         }
         return lines.joined(separator: "\n") + "\n"
@@ -331,10 +331,10 @@ private struct JobDrawing {
         return (lines + ["}"]).joined(separator: "\n") + "\n"
     }
 
-    /// Adds the lines of the nodes, those of a group together.
+    /// Adds the lines of the nodes, with the nodes of each group together.
     ///
-    /// - Parameter group: the first line of a group, with its number and its title, which a group that is drawn itself
-    ///   does not need.
+    /// - Parameter group: returns the first line of a group from its number and title. The title is empty if the
+    ///   group's own node is drawn.
     private func append(
         to lines: inout [String],
         group: (Int, String) -> String,
@@ -360,13 +360,14 @@ private struct JobDrawing {
         node.isInCircle ? "circle" : !node.isHere ? "elsewhere" : node.isRunning ? "running" : nil
     }
 
-    /// A string of DOT, in which Graphviz reads entities of HTML.
+    /// Returns a DOT string, in which Graphviz interprets HTML entities.
     private static func dotText(_ text: String) -> String {
-        // By scalars, as Graphviz reads it: to Swift a character with an accent is another one.
+        // Scalars are compared, as Graphviz does: in Swift, "&" followed by a combining accent is a different
+        // character.
         quoted(text.unicodeScalars.map { $0 == "&" ? "&amp;" : String($0) }.joined())
     }
 
-    /// A string of DOT or YAML.
+    /// Returns a DOT or YAML string.
     private static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in shown(text) {
@@ -379,7 +380,8 @@ private struct JobDrawing {
         return result + "\""
     }
 
-    /// Mermaid knows entities by number, and reads some of a label as Markdown, HTML or TeX.
+    /// Returns the text of a Mermaid label. Mermaid supports entities by number, and interprets parts of a label as
+    /// Markdown, HTML or TeX.
     private static func mermaidText(_ text: String) -> String {
         var result = ""
         for scalar in shown(text) {
@@ -387,7 +389,7 @@ private struct JobDrawing {
             case "\n": result += "<br/>"
             case "\"", "#", "<", ">", "&", "`", "*", "_", "[", "]", "{", "}", "|", ";":
                 result += "#\(scalar.value);"
-            // With a space without width, as `\n` and `$$` mean something after the entities have been read.
+            // A zero-width space follows, because `\n` and `$$` are interpreted after the entities.
             case "\\", "$": result += "#\(scalar.value);#8203;"
             default: result.unicodeScalars.append(scalar)
             }
@@ -395,7 +397,7 @@ private struct JobDrawing {
         return result
     }
 
-    /// Without control characters other than the line feed, which no picture can have.
+    /// Returns the scalars without control characters, which no picture can contain. Line feeds are kept.
     private static func shown(_ text: String) -> [Unicode.Scalar] {
         text.unicodeScalars.filter { $0 == "\n" || $0.properties.generalCategory != .control }
     }
@@ -414,7 +416,7 @@ extension JobDrawing.Node {
 }
 
 extension JobPriority {
-    /// Nil for the normal one.
+    /// The word for the priority; `nil` for the normal one.
     var word: String? {
         switch self {
         case .veryLow: "very low"

@@ -1,14 +1,14 @@
 import EasyNetwork
 import Foundation
 
-/// Writes spans as lines of OTLP/JSON, each an `ExportTraceServiceRequest`
-/// (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding): ids in hexadecimal, 64-bit integers as texts,
+/// A writer of OTLP/JSON lines, each an `ExportTraceServiceRequest`
+/// (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding): ids in hexadecimal, 64-bit integers as strings,
 /// enumerations as numbers.
 struct OpenTelemetryText: Sendable {
     /// The value of `service.name`.
     let service: String
 
-    /// - Parameter droppedCount: the number of jobs that a file has lost before these spans.
+    /// - Parameter droppedCount: the number of jobs that a file has lost before these spans. Defaults to 0.
     func line(of spans: [RecordedSpan], droppedCount: Int = 0) -> String {
         var text = JSONText()
         text.object { text in
@@ -88,7 +88,7 @@ struct OpenTelemetryText: Sendable {
 
     private static func nanoseconds(_ date: Date) -> String {
         let time = date.timeIntervalSince1970
-        // A double has some hundred nanoseconds today; the rest would be noise.
+        // Today's dates have a precision of several hundred nanoseconds as a Double, so further digits would be noise.
         return String((Int64(exactly: (time * 1_000_000).rounded()) ?? 0) * 1_000)
     }
 }

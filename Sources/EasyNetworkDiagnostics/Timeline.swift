@@ -1,8 +1,8 @@
 import EasyNetwork
 import Foundation
 
-/// A recording of jobs and calls, shown as bars over time: when each waited, ran, sent its messages and ended. It is a
-/// page, a text, or a trace for the tools that read those.
+/// A recording of jobs and calls as bars over time, which shows when each waited, ran, sent its messages and ended. You
+/// can export it as a page, as text, or as traces for other tools.
 ///
 /// ```swift
 /// let timeline = Timeline()
@@ -12,16 +12,18 @@ import Foundation
 /// try Data(page.utf8).write(to: URL(fileURLWithPath: "timeline.html"))
 /// ```
 ///
-/// It records until it is released, and keeps the newest 20,000 jobs and calls, each with its newest 100 attempts; the
-/// page says how many older ones were left out. A row has the name of its job: ``/EasyNetwork/NetworkOperation`` has a
-/// `name`, and without one the type of the request names it. It holds neither operations nor messages, only their names
-/// and addresses, from which ``/EasyNetwork/Redaction/standard`` takes the secrets before they are shown; header fields
-/// and bodies are not recorded. All members may be used from any thread.
+/// A timeline records until it is released. It keeps the newest 20,000 jobs and calls, each with its newest 100
+/// attempts; the page shows how many older ones were dropped. A row has the name of its job, which is
+/// ``/EasyNetwork/NetworkOperation``'s `name`, or the type of the request if there is no name.
+///
+/// A timeline keeps no operations or messages alive, only their names and URLs. ``/EasyNetwork/Redaction/standard``
+/// removes secrets before they are shown. Header fields and bodies are not recorded. You can use all members from any
+/// thread.
 public final class Timeline: Sendable {
     private let content = Locked(TimelineRecord())
     private let subscriptions = EventSubscriptions()
     private let queues = Locked<[WeakQueue]>([])
-    /// Nil without a file.
+    /// The file of traces; `nil` without a file.
     private let file: TraceFile?
     private let clock: any NetworkClock
 
@@ -29,39 +31,41 @@ public final class Timeline: Sendable {
         weak var queue: NetworkQueue?
     }
 
-    /// Creates a recording of nothing yet.
+    /// Creates an empty recording.
     public convenience init() {
         self.init(clock: SystemClock())
     }
 
-    /// - Parameter clock: that of the queues and hosts.
+    /// - Parameter clock: the clock of the queues and hosts.
     package init(clock: any NetworkClock) {
         file = nil
         self.clock = clock
         TraceContext.isUsed.isSet = true
     }
 
-    /// Creates a recording that also writes its traces to a file: for each job or call that ends a line of OTLP/JSON,
-    /// as ``openTelemetry(service:)`` has it.
+    /// Creates a recording that also writes its traces to a file. Each job or call that ends adds a line of OTLP/JSON,
+    /// in the format of ``openTelemetry(service:)``.
     ///
     /// ```swift
     /// let timeline = try Timeline(traces: URL(fileURLWithPath: "traces.jsonl"))
     /// timeline.record(NetworkQueue.shared)
     /// ```
     ///
-    /// For a job whose queue is not recorded, the file has the span as of the end of its first call. The file may be
-    /// read and written by its owner only; a symbolic link in its place is not followed, but an error. Lines are
-    /// written in the background. At most 10,000 wait; those for which there is no room, there or on the disk, are
-    /// dropped, and the next line has their number, `easynetwork.dropped`, in its scope. ``finish()`` waits for the
-    /// last ones.
+    /// If the queue of a job is not recorded, the file contains the job's span as it is at the end of its first call.
+    /// Only the owner can read and write the file. If a symbolic link is at its path, the initializer throws.
+    ///
+    /// Lines are written in the background. At most 10,000 lines wait. A line that finds no room in memory or on the
+    /// disk is dropped, and the next line has the number of dropped lines, `easynetwork.dropped`, in its scope.
+    /// ``finish()`` waits until the last lines are written.
     ///
     /// - Parameters:
-    ///   - file: in a directory that exists. A file that is there is kept beside it.
-    ///   - service: the `service.name` of the spans. Default the name of the program.
-    ///   - rotation: when the traces go on in a new file, and how many files there are. Default: after 10,000,000
-    ///     bytes, five files.
-    ///   - clock: for the age of a file, and the end of what has not ended. Default ``/EasyNetwork/SystemClock``.
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
+    ///   - file: the URL of the file, in a directory that exists. An existing file is kept as an older file.
+    ///   - service: the `service.name` of the spans. Defaults to the name of the process.
+    ///   - rotation: when the traces start a new file, and how many files are kept. Defaults to a new file after
+    ///     10,000,000 bytes, and five files.
+    ///   - clock: measures the age of a file, and provides the end of spans that have not ended. Defaults to
+    ///     ``/EasyNetwork/SystemClock``.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the file cannot be created.
     public init(
         traces file: URL,
         service: String = ProcessInfo.processInfo.processName,
@@ -73,8 +77,8 @@ public final class Timeline: Sendable {
         TraceContext.isUsed.isSet = true
     }
 
-    /// Records the jobs of a queue: those that are there, and those that are added later. Recording a queue twice has
-    /// no effect. The queue is not kept alive.
+    /// Records the existing and future jobs of a queue. Recording a queue twice changes nothing. The queue is not kept
+    /// alive.
     public func record(_ queue: NetworkQueue) {
         queues.withLock { queues in
             queues.removeAll { $0.queue == nil || $0.queue === queue }
@@ -83,8 +87,8 @@ public final class Timeline: Sendable {
         subscriptions.add(queue, receiver(fromQueue: true))
     }
 
-    /// Records the calls to a host from now on; a call of a job that is recorded with its queue is shown in that job's
-    /// row. Recording a host twice has no effect. The host is not kept alive.
+    /// Records the calls to a host from now on. If a job's queue is recorded, the job's calls are shown in its row.
+    /// Recording a host twice changes nothing. The host is not kept alive.
     public func record(_ host: HostConfiguration) {
         subscriptions.add(host, receiver(fromQueue: false))
     }
@@ -100,22 +104,22 @@ public final class Timeline: Sendable {
         }
     }
 
-    /// The recording until now as a page of HTML: a single file, which loads nothing and runs offline.
+    /// Returns the recording up to now as an HTML page: a single file that loads nothing and works offline.
     ///
-    /// - Parameter title: its heading. Default `Timeline`.
+    /// - Parameter title: the heading of the page. Defaults to `Timeline`.
     public func html(title: String = "Timeline") async -> String {
         await picture().html(title: title)
     }
 
-    /// The recording until now as lines for a terminal, in a font of fixed width.
+    /// Returns the recording up to now as lines for a terminal with a fixed-width font.
     ///
-    /// - Parameter width: the number of columns, at least 40. Default 100.
+    /// - Parameter width: the number of columns, at least 40. Defaults to 100.
     public func text(width: Int = 100) async -> String {
         await picture().lines(width: width).joined(separator: "\n") + "\n"
     }
 
-    /// The traces of the jobs and calls that have ended until now, as lines of OTLP/JSON: one for each job or call, an
-    /// `ExportTraceServiceRequest` each. OpenTelemetry's collector and Jaeger read them.
+    /// Returns the traces of the jobs and calls that have ended, as lines of OTLP/JSON. Each job or call is a line, an
+    /// `ExportTraceServiceRequest`. The OpenTelemetry Collector and Jaeger can read them.
     ///
     /// ```swift
     /// let timeline = Timeline()
@@ -125,25 +129,26 @@ public final class Timeline: Sendable {
     /// try Data(lines.utf8).write(to: URL(fileURLWithPath: "traces.jsonl"))
     /// ```
     ///
-    /// Spans of a trace that is not sampled, or that began before the first timeline was made, are left out.
+    /// Spans are left out if their trace is not sampled, or if they began before the first timeline was created.
     ///
-    /// - Parameter service: the `service.name` of the spans. Default the name of the program.
+    /// - Parameter service: the `service.name` of the spans. Defaults to the name of the process.
     public func openTelemetry(service: String = ProcessInfo.processInfo.processName) async -> String {
         let text = OpenTelemetryText(service: service)
         let now = clock.date
         return await tracedRows().lazy.filter(\.hasEnded).map { text.line(of: $0.spans(until: now)) + "\n" }.joined()
     }
 
-    /// The traces until now as trace events of Chrome, for Perfetto and `chrome://tracing`: what
-    /// ``openTelemetry(service:)`` has, and what is not over as if it ended now.
+    /// Returns the traces up to now as Chrome trace events, for Perfetto and `chrome://tracing`. They contain the spans
+    /// of ``openTelemetry(service:)``, and spans that have not ended as if they ended now.
     public func chromeTrace() async -> String {
         let rows = await tracedRows()
         return ChromeTraceText.document(rows, until: clock.date)
     }
 
-    /// Returns when the file has the lines of all jobs and calls that have ended until now.
+    /// Returns when the file contains the lines of all jobs and calls that have ended.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if a line was dropped and no later one tells so.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if lines were dropped and no later line reports
+    ///   their number.
     public func finish() async throws(NetworkError) {
         await subscriptions.settled()
         try await file?.settled()

@@ -2,7 +2,7 @@ import EasyNetwork
 import Foundation
 
 extension TimelinePicture {
-    /// The picture as a page of HTML that loads nothing.
+    /// Returns the picture as an HTML page that loads nothing.
     func html(title: String) -> String {
         let title = Self.escaped(TimelineRecord.text(title))
         let since = begin.replacingOccurrences(of: "T", with: " ").replacingOccurrences(of: "Z", with: " UTC")
@@ -35,12 +35,12 @@ extension TimelinePicture {
             """
     }
 
-    /// JSON that cannot end its element. By bytes, since replacing in a string of ten megabytes takes longer than
-    /// encoding it.
+    /// The picture as JSON that cannot end its HTML element. The bytes are replaced one by one, because replacing in a
+    /// string of ten megabytes takes longer than encoding it.
     private var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // It has finite numbers and texts only.
+        // Encoding cannot fail: the picture contains only strings and finite numbers.
         let data = (try? encoder.encode(self)) ?? Data("{}".utf8)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(data.count + data.count / 16)
@@ -50,7 +50,8 @@ extension TimelinePicture {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// By scalars, as a browser reads it: to Swift a bracket with an accent is another character.
+    /// Escapes a string for HTML. It compares scalars, as a browser does: in Swift, a bracket followed by a combining
+    /// accent is a different character.
     private static func escaped(_ text: String) -> String {
         let entities: [Unicode.Scalar: String] = ["&": "&amp;", "<": "&lt;", ">": "&gt;"]
         return text.unicodeScalars.map { entities[$0] ?? String($0) }.joined()

@@ -2,18 +2,18 @@ import EasyNetwork
 import Foundation
 
 extension TimelinePicture {
-    /// The picture as lines for a terminal.
+    /// Returns the picture as lines for a terminal.
     func lines(width: Int) -> [String] {
         let width = max(40, width)
         let times = rows.map { Self.time($0.end - $0.added) }
-        // The names have the room that they need, as long as the bars have half of the width.
+        // The names get the room that they need, as long as the bars keep half of the width.
         let names = rows.map { row in row.name + (row.priority.map { ", \($0)" } ?? "") }
         let nameWidth = min(max(4, names.map { Self.columns($0) }.max() ?? 4), max(width / 4, width * 2 / 5 - 8))
         let timeWidth = max(4, times.map(\.count).max() ?? 4)
         let resultWidth = min(max(6, rows.map { Self.columns($0.result) }.max() ?? 6), width / 5)
         let longest = rows.map { Self.columns($0.why ?? "") }.max() ?? 0
         let whyWidth = width < 110 || longest == 0 ? 0 : min(max(10, longest), width / 5)
-        // The marks and the spaces between the columns take seven.
+        // The marks and the spaces between the columns take seven columns.
         let barWidth = max(4, width - nameWidth - timeWidth - resultWidth - whyWidth - (whyWidth > 0 ? 7 : 6))
         var lines = Self.wrapped(summary, width)
         lines.append(
@@ -72,7 +72,7 @@ extension TimelinePicture {
         return String(cells)
     }
 
-    /// The time at both ends, and in the middle if there is room.
+    /// Returns an axis with the time at both ends, and in the middle if there is room.
     private static func scale(_ length: Double, _ width: Int) -> String {
         let (first, middle, last) = (time(0), time(length / 2), time(length))
         let rest = width - first.count - last.count
@@ -96,7 +96,7 @@ extension TimelinePicture {
 // MARK: - Columns
 
 extension TimelinePicture {
-    /// The text in exactly this many columns.
+    /// Returns the text padded or truncated to a number of columns.
     static func fitted(_ text: String, _ width: Int, isRight: Bool = false) -> String {
         var text = text
         if columns(text) > width {
@@ -111,7 +111,7 @@ extension TimelinePicture {
         return isRight ? padding + text : text + padding
     }
 
-    /// The columns that a terminal takes for it.
+    /// Returns the number of columns that a terminal uses for a string.
     static func columns(_ text: String) -> Int { text.reduce(0) { $0 + columns($1) } }
 
     private static func columns(_ character: Character) -> Int {
@@ -123,7 +123,7 @@ extension TimelinePicture {
         return takesNone ? 0 : 1
     }
 
-    /// East Asian wide and full-width characters (Unicode Standard Annex 11), and emoji.
+    /// Returns whether a scalar is an East Asian wide or full-width character (Unicode Standard Annex 11), or an emoji.
     private static func isWide(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97C, 0xAC00...0xD7A3, 0xF900...0xFAFF,
@@ -135,7 +135,7 @@ extension TimelinePicture {
 
     private static func wrapped(_ text: String, _ width: Int) -> [String] {
         var lines = [""]
-        // Two spaces are between parts, which stay together.
+        // Parts are separated by two spaces, and are not broken.
         for word in text.replacingOccurrences(of: "  ", with: "\n").split(separator: "\n") {
             let joined = lines[lines.count - 1].isEmpty ? "\(word)" : lines[lines.count - 1] + "  \(word)"
             if columns(joined) <= width {

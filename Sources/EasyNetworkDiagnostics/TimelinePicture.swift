@@ -1,14 +1,14 @@
 import EasyNetwork
 import Foundation
 
-/// The rows of a ``Timeline`` at one moment, with times in milliseconds from the first event, for the page and the
-/// terminal.
+/// The rows of a ``Timeline`` at one moment, for the page and the terminal. Times are in milliseconds from the first
+/// event.
 struct TimelinePicture: Encodable, Sendable {
     struct Part: Encodable, Sendable {
         var kind: String?
         var start: Double
         var end: Double
-        /// For a wait: its reason, as the end of "waits for …".
+        /// The reason of a wait, as the end of "waits for …".
         var why: String?
     }
 
@@ -20,7 +20,7 @@ struct TimelinePicture: Encodable, Sendable {
         let status: Int?
         let error: String?
         let phases: [Part]
-        /// Protocol, connection and bytes.
+        /// The protocol, the connection and the byte counts.
         let note: String?
     }
 
@@ -30,7 +30,7 @@ struct TimelinePicture: Encodable, Sendable {
     }
 
     struct Group: Encodable, Sendable {
-        /// The number of children that run at once; 0 means no limit.
+        /// The maximum number of children that run at once; 0 for no limit.
         let limit: Int
         let isChain: Bool
     }
@@ -44,28 +44,28 @@ struct TimelinePicture: Encodable, Sendable {
         let request: String?
         let added: Double
         let started: Double?
-        /// The end, or the moment of the picture.
+        /// The end of the row, or the time of the picture if it has not ended.
         let end: Double
         let outcome: TimelineRecord.Outcome
         let error: String?
         let rootCause: String?
         let slots: [Part]
-        /// In the order of their beginnings. The kinds are `job`, `slot` and `other`.
+        /// The waits in the order of their starts. Their kinds are `job`, `slot` and `other`.
         let waits: [Part]
-        /// The last reason why it waited, if that took a part of its time.
+        /// The last reason why the row waited, if that wait took a significant part of its time.
         let why: String?
-        /// Nil for the normal one.
+        /// The word for the priority; `nil` for the normal one.
         let priority: String?
-        /// The index of the group of which it is a child.
+        /// The index of the group that the row belongs to.
         let parent: Int?
         let group: Group?
         let attempts: [Attempt]
         let cache: [CacheAnswer]
-        /// The indices of the rows that it waits for.
+        /// The indices of the row's dependencies.
         let dependencies: [Int]
-        /// The names of operations that are not in the picture.
+        /// The names of dependencies that are not in the picture.
         let others: [String]
-        /// The status of the last answer, the error's code, or where the answer came from.
+        /// The status of the last response, the error's code, or where the response came from.
         let result: String
         var isCritical = false
 
@@ -75,7 +75,7 @@ struct TimelinePicture: Encodable, Sendable {
             case priority, parent, group, attempts, cache, dependencies, others, result, isCritical
         }
 
-        /// Without what is empty or false, which halves a page of many rows.
+        /// Encodes the row without empty and false values, which halves a page of many rows.
         func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: CodingKeys.self)
             func encode(_ list: [some Encodable], _ key: CodingKeys) throws {
@@ -110,13 +110,13 @@ struct TimelinePicture: Encodable, Sendable {
 
     let begin: String
     let length: Double
-    /// The number of older rows that were dropped.
+    /// The number of dropped older rows.
     let droppedCount: Int
     /// The number of rows that a timeline keeps.
     let limit: Int
     private(set) var rows: [Row] = []
 
-    /// - Parameter now: the end of all that is not over.
+    /// - Parameter now: the end of rows that have not ended.
     init(_ record: TimelineRecord, at now: Date) {
         let rows = record.rows
         let origin = rows.map(\.added).min() ?? now
@@ -133,7 +133,7 @@ struct TimelinePicture: Encodable, Sendable {
         markCriticalPath()
     }
 
-    /// The numbers of rows and of failures, and the whole time.
+    /// The numbers of rows and failures, and the total time.
     var summary: String {
         var parts = ["\(rows.count) \(rows.count == 1 ? "row" : "rows") in \(Self.time(length))"]
         for (outcome, word) in [
@@ -149,8 +149,8 @@ struct TimelinePicture: Encodable, Sendable {
         return parts.joined(separator: ", ")
     }
 
-    /// Marks the job that succeeded last, what it waited for last, and so on. Without a success the path ends at the
-    /// last failure; what was cancelled decided no end.
+    /// Marks the job that succeeded last, the job that it waited for last, and so on. If no job succeeded, the path
+    /// ends at the last failure. A cancelled job is never the end of the path.
     private mutating func markCriticalPath() {
         func last(_ indices: some Sequence<Int>, _ outcomes: Set<TimelineRecord.Outcome>) -> Int? {
             indices.filter { outcomes.contains(rows[$0].outcome) }.max { rows[$0].end < rows[$1].end }
@@ -161,7 +161,7 @@ struct TimelinePicture: Encodable, Sendable {
         while let index = next, !rows[index].isCritical {
             rows[index].isCritical = true
             let row = rows[index]
-            // A group ends with its last child, which began with the group, or after the step before it.
+            // A group ends with its last child. A child waited for its group to start, or for the step before it.
             next = last((children[index] ?? []) + row.dependencies, ended)
             guard next.map({ rows[$0].isCritical }) ?? true, let parent = row.parent else { continue }
             let steps = rows[parent].group?.isChain == true ? children[parent] ?? [] : []
@@ -169,7 +169,7 @@ struct TimelinePicture: Encodable, Sendable {
         }
     }
 
-    /// The name of the dependency that ended last before a time.
+    /// Returns the name of the dependency that ended last before a time.
     private static func dependency(
         of row: TimelineRecord.Row,
         at time: Date,
@@ -188,7 +188,7 @@ struct TimelinePicture: Encodable, Sendable {
             ? TimelineRecord.text(first.name) : "one of \(row.dependencies.count) other jobs"
     }
 
-    /// The kind of a wait, and what it was for.
+    /// Returns the kind of a wait, and what the wait was for.
     static func words(for reason: WaitReason?) -> (kind: String, why: String?) {
         let (kind, why): (String, String?) =
             switch reason {
@@ -216,8 +216,8 @@ struct TimelinePicture: Encodable, Sendable {
 
     private static func slot(of count: Int) -> String { count == 1 ? "the only slot" : "a slot of \(count)" }
 
-    /// The reason of the last wait that counts: what is short beside the others, or beside the whole time, says
-    /// nothing.
+    /// Returns the reason of the last significant wait. A wait is insignificant if it is short compared to the other
+    /// waits or the total time.
     private static func lastReason(_ waits: [Part], of whole: Double) -> String? {
         let total = waits.reduce(0) { $0 + $1.end - $1.start }
         guard total >= max(1, whole / 50) else { return nil }
@@ -233,7 +233,8 @@ struct TimelinePicture: Encodable, Sendable {
     ) -> Row {
         let added = milliseconds(row.added, origin)
         let end = max(added, milliseconds(row.ended ?? now, origin))
-        /// Within the row, since the clock may have been set, and an attempt may end after its job was cancelled.
+        /// Keeps a date within the row, because the clock can be changed, and an attempt can end after its job was
+        /// cancelled.
         func time(_ date: Date) -> Double { min(max(milliseconds(date, origin), added), end) }
         func part(_ span: TimelineRecord.Span, limit: Date? = nil) -> Part {
             let start = time(span.start)
@@ -350,6 +351,6 @@ struct TimelinePicture: Encodable, Sendable {
         rounded(date.timeIntervalSince(origin) * 1_000)
     }
 
-    /// To a microsecond, which also makes the page shorter.
+    /// Rounds to a microsecond, which also makes the page shorter.
     private static func rounded(_ time: Double) -> Double { (time * 1_000).rounded() / 1_000 }
 }

@@ -1,19 +1,19 @@
 import EasyNetwork
 import Foundation
 
-/// The jobs and calls of a ``Timeline``, made from events. It holds no operation and no message, but their names and
-/// addresses as they are, unless they are long: ``TimelinePicture`` takes out the secrets, since most events are never
-/// shown.
+/// The jobs and calls of a ``Timeline``, collected from events. The record holds no operations or messages, only their
+/// names and URLs. These are stored unredacted, unless they are long, because most events are never shown:
+/// ``TimelinePicture`` removes the secrets.
 struct TimelineRecord: Sendable {
     enum Outcome: String, Sendable, Encodable {
         case succeeded, failed, cancelled, dependencyFailed, unfinished
     }
 
-    /// An operation, identified for as long as the record lives.
+    /// The identity of a job or call for as long as the record lives.
     enum Key: Hashable, Sendable {
-        /// By its ``/EasyNetwork/NetworkOperation/operationID``.
+        /// A job, by its ``/EasyNetwork/NetworkOperation/operationID``.
         case job(UInt64)
-        /// By a number given to a plain operation, since an address may be used again.
+        /// A plain operation, by a number that it is given, because its address can be reused.
         case plain(Int)
         /// A call without a job, by its number.
         case call(UInt64)
@@ -30,37 +30,38 @@ struct TimelineRecord: Sendable {
         let call: UInt64?
         let reason: String
         let request: Request
-        /// How many messages of the call went before it.
+        /// The number of messages of the call before this one.
         let resendCount: Int
-        /// Nil for a message that was sent before anything used traces.
+        /// The message's span; `nil` if it was sent before traces were used.
         let trace: TraceSpan?
         var span: Span
         var status: Int?
         var error: String?
         var metrics: TransportMetrics?
-        /// Whether a file of traces has it.
+        /// Whether a file of traces contains the attempt.
         var isWritten = false
     }
 
-    /// A wait of a job for what its queue makes it wait for, or of a call between its attempts.
+    /// A wait of a job in its queue, or of a call between its attempts.
     struct Wait: Sendable {
         enum Kind: Sendable {
-            /// For other jobs.
+            /// A wait for other jobs.
             case job
-            /// For what its queue says: a slot, a rate, a condition; nil when it was not noted.
+            /// A wait for what the queue reports, such as a slot, a rate or a condition; `nil` if that was not
+            /// recorded.
             case queue(WaitReason?)
-            /// A call's phases.
+            /// A phase of a call.
             case retry, credential, circuit
         }
 
-        /// In its row, from 0.
+        /// The number of the wait in its row, from 0.
         let number: Int
         var call: UInt64?
         let kind: Kind
         var span: Span
-        /// The end of a delay, or the moment from which a slot was waited for.
+        /// The end of a delay, or the time from which the job waited for a slot.
         var limit: Date?
-        /// Whether a file of traces has it.
+        /// Whether a file of traces contains the wait.
         var isWritten = false
     }
 
@@ -77,31 +78,31 @@ struct TimelineRecord: Sendable {
         var request: Request?
         var started: Date?
         var ended: Date?
-        /// The times with a slot; of a call without a job: its whole time.
+        /// The times during which the row had a slot. For a call without a job, its entire time.
         var slots: [Span] = []
         var attempts: [Attempt] = []
         var waits: [Wait] = []
-        /// The number of waits, also of those that are not kept.
+        /// The number of waits, including waits that are not kept.
         var waitCount = 0
         var cache: [CacheAnswer] = []
         var dependencies: [(key: Key, name: String)] = []
         var priority = JobPriority.normal
-        /// The group of which it is a child.
+        /// The group that the row belongs to.
         var parent: Key?
-        /// For a group: how many children it runs at once, or 0 for no limit, and whether one after the other.
+        /// For a group: the maximum number of children that run at once, 0 for no limit, and whether they run in order.
         var group: (limit: Int, isChain: Bool)?
         var outcome = Outcome.unfinished
         var error: String?
         var rootCause: String?
-        /// Its span, as soon as it has one.
+        /// The row's span, as soon as it has one.
         var trace: TraceSpan?
-        /// Whether a file of traces has the span of the row.
+        /// Whether a file of traces contains the row's span.
         var isWritten = false
-        /// Why it waits at the moment of a picture.
+        /// Why the row waits at the time of a picture.
         var reason: WaitReason?
-        /// Whether a queue tells of it.
+        /// Whether a queue posts events of the row.
         var isToldByQueue = false
-        /// Whether the host tells of the end of its calls.
+        /// Whether the host posts the ends of the row's calls.
         var hasCallEvents = false
     }
 
@@ -109,15 +110,15 @@ struct TimelineRecord: Sendable {
         weak var operation: Operation?
     }
 
-    /// The highest number of attempts, waits, slots and so on of one row.
+    /// The maximum number of attempts, waits, slots and so on in one row.
     static let partLimit = 100
-    /// Longer texts are cut, before they are searched for secrets.
+    /// The length beyond which strings are truncated before they are searched for secrets.
     fileprivate static let lengthLimit = 4_000
 
     let limit: Int
-    /// The row of each number that is kept, at the remainder of its division by ``limit``.
+    /// The kept rows. The row with number n is at index n modulo ``limit``.
     private var ring: [Row] = []
-    /// The number of the oldest row that is kept, and so of those that are not.
+    /// The number of the oldest kept row, which is also the number of dropped rows.
     private(set) var firstNumber = 0
     private(set) var numbers: [Key: Int] = [:]
     private var plain: [ObjectIdentifier: (reference: WeakOperation, number: Int)] = [:]
@@ -126,24 +127,24 @@ struct TimelineRecord: Sendable {
 
     /// The groups that have not finished.
     private var groups: [ObjectIdentifier: Key] = [:]
-    /// The dropped jobs that have not finished: what their calls tell makes no row.
-    /// The value is whether a queue tells when the job finishes; otherwise the end of its call counts.
+    /// The dropped jobs that have not finished. Events of their calls create no row. The value is whether a queue posts
+    /// the end of the job; otherwise the end of its call counts.
     private var dropped: [Key: Bool] = [:]
-    /// The highest number of a dropped call. They ascend, so that those before it are dropped too.
+    /// The highest number of a dropped call. Numbers ascend, so all calls with lower numbers are treated as dropped.
     private var lastDroppedCall: UInt64?
 
-    /// - Parameter limit: the highest number of rows; the oldest are dropped. Default 20,000.
+    /// - Parameter limit: the maximum number of rows. The oldest rows are dropped. Defaults to 20,000.
     init(limit: Int = 20_000) {
         self.limit = limit
     }
 
-    /// The rows that are kept, the oldest first.
+    /// The kept rows, oldest first.
     var rows: [Row] {
         let first = ring.isEmpty ? 0 : firstNumber % ring.count
         return Array(ring[first...] + ring[..<first])
     }
 
-    /// - Parameter isFromQueue: whether a queue tells the event, and not a host.
+    /// - Parameter isFromQueue: whether a queue, not a host, posts the event.
     mutating func note(_ event: NetworkEvent, fromQueue isFromQueue: Bool) {
         guard let number = number(for: event, fromQueue: isFromQueue) else { return forget(event) }
         defer { forget(event) }
@@ -165,7 +166,7 @@ struct TimelineRecord: Sendable {
         ring[index].note(event)
     }
 
-    /// Forgets what is kept for a job until it has finished.
+    /// Forgets what was kept for a job until its end.
     private mutating func forget(_ event: NetworkEvent) {
         guard let operation = event.operation else { return }
         let isOfQueue: Bool
@@ -180,8 +181,8 @@ struct TimelineRecord: Sendable {
         if dropped[key] == isOfQueue { dropped[key] = nil }
     }
 
-    /// The row of an event, which a job's addition, the beginning of a call and, for a message that several jobs share,
-    /// each event may begin.
+    /// Returns the number of an event's row. A row is created when a job is added or a call starts. For a message that
+    /// several jobs share, each event can create it.
     private mutating func number(for event: NetworkEvent, fromQueue isFromQueue: Bool) -> Int? {
         let key: Key
         var isFirst = false
@@ -215,8 +216,8 @@ struct TimelineRecord: Sendable {
         return number
     }
 
-    /// Finds what an event has completed, for a file of traces: a job, a call, or a message of a call whose end nobody
-    /// tells. Each part is returned once.
+    /// Returns what an event has completed, for a file of traces: a job, a call, or a message of a call whose end is
+    /// not posted. Each part is returned once.
     mutating func takeEnded(by event: NetworkEvent) -> TracedRow? {
         switch event.kind {
         case .finished, .callEnded, .attemptEnded: break
@@ -239,13 +240,13 @@ struct TimelineRecord: Sendable {
         return traced
     }
 
-    /// The rows that are in recorded traces, the oldest first.
+    /// The rows in sampled traces, oldest first.
     var tracedRows: [TracedRow] { rows.compactMap { TracedRow($0, in: self) } }
 
-    /// The context of a job or a call; nil when its row was dropped.
+    /// Returns the trace context of a job or a call, or `nil` if its row was dropped.
     func context(of key: Key) -> TraceContext? { numbers[key].flatMap { ring[$0 % limit].trace?.context } }
 
-    /// Notes why the jobs that wait in a queue do so now.
+    /// Records why the waiting jobs of a queue wait now.
     mutating func noteReasons(of queue: NetworkQueue) {
         for job in queue.drawnJobs.jobs where !job.isRunning {
             guard let number = numbers[key(of: job.operation)] else { continue }
@@ -280,13 +281,13 @@ struct TimelineRecord: Sendable {
         return .plain(plainCount)
     }
 
-    /// The address as it is, or as it is shown if it is long.
+    /// Returns a URL unchanged, or redacted and truncated if it is long.
     private static func address(_ url: URL) -> String {
         let address = url.absoluteString
         return address.utf8.count <= lengthLimit ? address : text(Redaction.standard.redacted(address), limit: 1_000)
     }
 
-    /// A text without secrets, control characters and line breaks.
+    /// Returns a string without secrets, control characters and line breaks.
     static func text(_ text: String, limit: Int = 300) -> String {
         Redaction.standard.redacted(text.cleaned(limit: lengthLimit)).cleaned(limit: limit)
     }
@@ -301,7 +302,7 @@ extension TimelineRecord.Row {
         if event.priority != .normal { priority = JobPriority(event.priority) }
         switch event.kind {
         case .added:
-            // The end of a call is not the end of its job.
+            // A call of the job may have ended the row, but the job continues.
             (ended, outcome, error, slots) = (nil, .unfinished, nil, [])
         case .started:
             waitForSlot(until: event, since: added)
@@ -364,12 +365,13 @@ extension TimelineRecord.Row {
         }
     }
 
-    /// Whether a queue tells when it starts and ends.
+    /// Whether a queue posts the row's start and end.
     private var isJobOfQueue: Bool {
         if case .call = key { false } else { isToldByQueue }
     }
 
-    /// Whether its end must be taken from its attempts: a message that several jobs share, without its host's events.
+    /// Whether the row's end must be derived from its attempts, because it is a message that several jobs share and the
+    /// host's events are not recorded.
     var isCallOfQueue: Bool {
         if case .call = key { !hasCallEvents } else { false }
     }
@@ -399,7 +401,7 @@ extension TimelineRecord.Row {
         waits.keepNewest()
     }
 
-    /// Notes what the job waited for before it had a slot, or ended without one.
+    /// Records what the job waited for until it got a slot, or ended without one.
     private mutating func waitForSlot(until event: NetworkEvent, since start: Date) {
         let end = event.date
         func wait(_ kind: TimelineRecord.Wait.Kind, _ start: Date, _ end: Date) {
@@ -415,7 +417,7 @@ extension TimelineRecord.Row {
         }
         var asked = min(max(start, end.addingTimeInterval(-note.seconds)), end)
         if slots.isEmpty, note.before == nil, !note.isAfterJobs {
-            // Ready at once, apart from the time that it took to be added.
+            // The job was ready at once, except for the time that adding it took.
             guard note.reason != nil, note.seconds > 0 else { return }
             asked = start
         }
@@ -469,15 +471,15 @@ extension TimelineRecord.Row {
         "\(error.code): " + TimelineRecord.text(error.localizedDescription, limit: 1_000)
     }
 
-    /// The beginning of the wait that is under way for a slot; nil when the job has one, or has ended.
+    /// The start of the current wait for a slot; `nil` if the job has a slot or has ended.
     var waitsSince: Date? {
         guard isToldByQueue, ended == nil else { return nil }
         return slots.isEmpty ? added : slots.last?.end
     }
 
-    /// The row with the parts that are over and have not been written; they are marked as written.
+    /// Returns the row with the parts that have ended and were not written yet, and marks these as written.
     ///
-    /// - Parameter call: whose parts are over.
+    /// - Parameter call: the call that has ended.
     fileprivate mutating func takeUnwritten(by call: UInt64?) -> Self {
         func isOver(_ span: TimelineRecord.Span, _ other: UInt64?) -> Bool {
             isToldByQueue || span.end != nil || other == call
@@ -503,9 +505,9 @@ extension Array {
 // MARK: - Phases
 
 extension TransportMetrics {
-    /// The parts of an exchange with their ends, as seconds from the beginning of its attempt, in order and within it.
+    /// Returns the phases of an exchange, in order and within its attempt, in seconds from the start of the attempt.
     ///
-    /// - Parameter length: of the attempt.
+    /// - Parameter length: the length of the attempt in seconds.
     func timelinePhases(
         within length: TimeInterval
     ) -> [(phase: TransportPhase, start: TimeInterval, end: TimeInterval)] {
@@ -521,7 +523,7 @@ extension TransportMetrics {
         add(.resolve, until: nameLookup.map { wait + $0 })
         add(.connect, until: connect.map { wait + $0 })
         add(.tls, until: tls.map { wait + $0 })
-        // The whole is no time until the first byte.
+        // Without the time of the first byte, the rest can't be divided into phases.
         guard firstByte != nil else { return phases }
         add(.firstByte, until: firstByte.map { wait + $0 })
         add(.body, until: wait + total)

@@ -1,13 +1,13 @@
 import EasyNetwork
 import Foundation
 
-/// The file of the traces of a ``Timeline``: a line for each job or call that has ended, written on a queue of its own.
+/// The file of a ``Timeline``'s traces: a line for each job or call that has ended, written on the file's own queue.
 final class TraceFile: Sendable {
-    /// The number of lines that may wait.
+    /// The maximum number of lines that wait.
     static let maximumCount = 10_000
 
     private let queue = BatchQueue<TracedRow>(label: "EasyNetwork.Timeline")
-    /// The lines that wait or are being written, and those that were dropped since the last one was written.
+    /// The number of lines that wait or are being written, and the number of lines dropped since the last written one.
     private let state: Locked<(count: Int, droppedCount: Int)>
     private let work: BatchQueue<TracedRow>.Work
 

@@ -1,19 +1,19 @@
 import EasyNetwork
 import Foundation
 
-/// A job or a call with its place in a trace that is recorded, as the spans of which it is made.
+/// A job or a call in a sampled trace, with the spans that represent it.
 struct TracedRow: Sendable {
     private let row: TimelineRecord.Row
     private let trace: TraceSpan
-    /// The jobs that it waited for, apart from its parent.
+    /// The contexts of the jobs that the row waited for, except its parent.
     private let links: [TraceContext]
-    /// Whether the first of its spans is its own, which contains the others. A message that several jobs share has no
-    /// end but that of its attempts: they belong to the job that asked first.
+    /// Whether the first span is the row's own, which contains the others. A message that several jobs share has no own
+    /// span, because only its attempts have an end. They belong to the job that requested the message first.
     let hasOwnSpan: Bool
 
-    /// Nil when the row is in no trace, or in one that is not recorded.
+    /// Returns `nil` if the row is in no trace, or its trace is not sampled.
     ///
-    /// - Parameter isNew: whether its own span has not been written. Default true.
+    /// - Parameter isNew: whether the row's own span has not been written yet. Defaults to true.
     init?(_ row: TimelineRecord.Row, in record: TimelineRecord, isNew: Bool = true) {
         guard let trace = row.trace, trace.context.isSampled else { return nil }
         (self.row, self.trace) = (row, trace)
@@ -24,18 +24,19 @@ struct TracedRow: Sendable {
 
     var hasEnded: Bool { row.ended != nil }
 
-    /// The host, which names the lanes of a picture; nil without one.
+    /// The host, which names the lanes of a picture; `nil` if there is none.
     var host: String? { row.host.map { TimelineRecord.text($0) } }
 
-    /// The spans: of the row, its waits, its messages and their phases.
+    /// Returns the spans of the row, its waits, its messages and their phases.
     ///
-    /// - Parameter now: the end of what is not over.
+    /// - Parameter now: the end of spans that have not ended.
     func spans(until now: Date) -> [RecordedSpan] {
         let end = max(row.ended ?? now, row.added)
         var spans: [RecordedSpan] = []
         let parentID = row.isCallOfQueue ? trace.parentID : trace.context.spanID
         if hasOwnSpan { spans.append(span(until: end)) }
-        // Within the row, since the clock may have been set, and an attempt may end after its job was cancelled.
+        // Dates are kept within the row, because the clock can be changed, and an attempt can end after its job was
+        // cancelled.
         func time(_ date: Date) -> Date { min(max(date, row.added), end) }
         for wait in row.waits {
             let start = time(wait.span.start)
@@ -70,16 +71,16 @@ struct TracedRow: Sendable {
         case .resolve: "name lookup"
         case .connect: "connect"
         case .tls: "TLS"
-        // No transport measures the end of the request.
+        // No transport measures the end of sending the request.
         case .send, .firstByte: "request, first byte"
         case .body: "body"
         }
     }
 
-    /// A part that no message names. Its id is made from that of the row or the message, so that it is the same in each
-    /// export.
+    /// Returns the span of a wait or phase. Its id is derived from the row's or the message's id, so that each export
+    /// has the same id.
     private func part(_ name: String, _ seed: UInt64, _ start: Date, _ end: Date, _ parentID: String?) -> RecordedSpan {
-        // The finalizer of SplitMix64, which gives each number another one.
+        // The finalizer of SplitMix64 maps different numbers to different ids.
         var id = trace.context.span ^ (seed &+ 1) &* 0x9e37_79b9_7f4a_7c15
         id = (id ^ (id >> 30)) &* 0xbf58_476d_1ce4_e5b9
         id = (id ^ (id >> 27)) &* 0x94d0_49bb_1331_11eb
@@ -126,12 +127,12 @@ struct TracedRow: Sendable {
         }
     }
 
-    /// The methods that the semantic conventions know.
+    /// The methods that the semantic conventions define.
     private static let methods: Set<String> = [
         "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY",
     ]
 
-    /// The span of a message, with the attributes of OpenTelemetry's semantic conventions for HTTP clients
+    /// Returns the span of a message, with the attributes of OpenTelemetry's semantic conventions for HTTP clients
     /// (https://opentelemetry.io/docs/specs/semconv/http/http-spans/).
     private func message(
         _ attempt: TimelineRecord.Attempt,
@@ -147,7 +148,7 @@ struct TracedRow: Sendable {
         span.isMessage = true
         span.add("http.request.method", isKnown ? method : "_OTHER")
         if !isKnown { span.add("http.request.method_original", TimelineRecord.text(method)) }
-        // The address has been cut if it was long, and has no secrets then.
+        // A long URL was already redacted and truncated when it was recorded.
         let url = URL(string: attempt.request.url)
         let address = url.map { Redaction.standard.redacted($0) } ?? Redaction.standard.redacted(attempt.request.url)
         span.add("url.full", address.cleaned(limit: 2_000))
@@ -163,7 +164,7 @@ struct TracedRow: Sendable {
         span.add("easynetwork.reason", attempt.reason)
         let isOpen = attempt.span.end == nil
         if let status = attempt.status, status >= 400 {
-            // The status says all, and so there is no description.
+            // The status explains the failure, so there is no description.
             span.fail("\(status)", nil)
         } else if let error = attempt.error ?? (isOpen && hasEnded ? "\(NetworkError.Code.cancelled)" : nil) {
             span.fail(error, error)
@@ -172,7 +173,7 @@ struct TracedRow: Sendable {
     }
 }
 
-/// A span as it is exported: without secrets.
+/// A span for export, without secrets.
 struct RecordedSpan: Sendable {
     enum Value: Sendable, Equatable {
         case text(String)
@@ -186,11 +187,11 @@ struct RecordedSpan: Sendable {
     let name: String
     let start: Date
     let end: Date
-    /// Whether it is a message to a server.
+    /// Whether the span is a message to a server.
     var isMessage = false
     var links: [TraceContext] = []
     private(set) var attributes: [(name: String, value: Value)] = []
-    /// Whether it failed, and how if that is not in the attributes.
+    /// Whether the span failed, and a message if the attributes don't explain the failure.
     private(set) var failure: (isError: Bool, message: String?) = (false, nil)
 
     init(_ context: TraceContext, id: String, _ parentID: String?, name: String, _ start: Date, _ end: Date) {
@@ -202,7 +203,7 @@ struct RecordedSpan: Sendable {
         attributes.append((name, value))
     }
 
-    /// Adds a text, if there is one.
+    /// Adds a string, if there is one.
     mutating func add(_ name: String, _ text: String?) {
         if let text { add(name, .text(text)) }
     }

@@ -1,7 +1,8 @@
 import EasyNetwork
 import Foundation
 
-/// Writes the traffic of queues and hosts to a HAR file (HTTP Archive 1.2), which the tools of browsers open.
+/// A recorder that writes the traffic of queues and hosts to a HAR file (HTTP Archive 1.2), which the tools of browsers
+/// can open.
 ///
 /// ```swift
 /// let recorder = try TrafficRecorder(file: URL(fileURLWithPath: "traffic.har"))
@@ -10,38 +11,41 @@ import Foundation
 /// try await recorder.finish()
 /// ```
 ///
-/// Each attempt is an entry: redirects, retries and the refresh of a credential, too. An answer of the cache is an
-/// entry with `_fromCache`. Entries are in the order in which their attempts ended. Fields that begin with an
-/// underscore name job, call, reason, number of the attempt, delay and dependencies. An attempt that is under way when
-/// the recording ends is an entry with the error ``/EasyNetwork/NetworkError/Code/cancelled``.
+/// Each attempt is an entry, including redirects, retries and the refresh of a credential. A response from the cache is
+/// an entry with `_fromCache`. Entries are in the order in which their attempts ended. Fields that start with an
+/// underscore contain the job, the call, the reason, the number of the attempt, the delay and the dependencies. An
+/// attempt that has not ended when the recording ends is an entry with the error
+/// ``/EasyNetwork/NetworkError/Code/cancelled``.
 ///
-/// The file is a whole HAR after each write, also when the program is killed afterwards. Who reads it in the moment of
-/// a write, while the program runs, may get a part of an entry, and reads it again. It is written on a serial queue of
-/// the recorder. The first entry is written at once; those that follow within two milliseconds are written together
-/// after that time. If the disk is slower than the traffic, at most 32 MiB of bodies wait, and further entries are
-/// dropped; so are those for which a full disk has no room. `_dropped` in the file is the number of all that were
-/// dropped by then. The file may be read and written by its owner only, also one that was there; a symbolic link in its
-/// place is not followed, but an error.
+/// The file is a complete HAR document after each write, even if the process is killed afterwards. A program that reads
+/// the file during a write can get part of an entry, and must read it again.
 ///
-/// A kill, a crash, or an exit without ``finish()`` loses what is not in the file yet: the attempts under way, the
-/// entries of about the last two milliseconds, and those that wait for a slow disk. A kill in the moment of a write may
-/// also cut a line, which is an entry, and loses the entries behind it. A failure of power may lose more, since nothing
-/// is forced onto the disk.
+/// The recorder writes on its own serial queue. The first entry is written at once. Entries that follow within two
+/// milliseconds are written together after that time. If the disk is slower than the traffic, at most 32 MiB of bodies
+/// wait, and further entries are dropped. Entries for which the disk has no room are dropped as well. `_dropped` in the
+/// file is the number of dropped entries. Only the owner can read and write the file, even if it existed before. If a
+/// symbolic link is at its path, the initializer throws.
+///
+/// A kill, a crash, or an exit without ``finish()`` loses what is not in the file yet: the attempts in progress, the
+/// entries of about the last two milliseconds, and entries that wait for a slow disk. A kill during a write can also
+/// cut a line, which is an entry, and loses the entries after it. A power failure can lose more, because nothing is
+/// synced to the disk.
 ///
 /// | body | in the file |
 /// |-|-|
 /// | JSON, a form, other text | text without its secrets |
-/// | text in which secrets cannot be told from the rest | left out |
-/// | bytes of an answer | Base64, as they came |
-/// | bytes of a request | left out: HAR has no place for them |
+/// | text whose secrets cannot be told from the rest | left out |
+/// | bytes of a response | Base64, as received |
+/// | bytes of a request | left out, because HAR has no field for them |
 /// | a download, a stream | left out |
 ///
-/// With a ``FileRotation`` the recording goes on in a new file when the current one is full or old; each is a whole
-/// HAR.
+/// With a ``FileRotation``, the recording continues in a new file when the current one is full or old. Each file is a
+/// complete HAR document.
 ///
-/// A body that is left out or cut has a comment. Recording ends with ``finish()``, or when the recorder is released.
+/// A body that is left out or truncated has a comment. The recording ends with ``finish()``, or when the recorder is
+/// released.
 public final class TrafficRecorder: Sendable {
-    /// An attempt that has begun.
+    /// The start of an attempt.
     private final class Start: Sendable {
         let attempt: NetworkAttempt
         let message: TransportRequest
@@ -64,7 +68,8 @@ public final class TrafficRecorder: Sendable {
         var isFinished = false
     }
 
-    /// Calls that are over are forgotten beyond this number: the end of a shared call is told to hosts only.
+    /// The maximum number of calls that are kept. Beyond it, calls without a running attempt are forgotten, because the
+    /// end of a shared call is posted only to hosts.
     private static let callLimit = 8_192
 
     private let writer: HARWriter
@@ -72,18 +77,20 @@ public final class TrafficRecorder: Sendable {
     private let state = Locked(State())
     private let subscriptions = EventSubscriptions()
 
-    /// Creates the file. One that is there is overwritten and taken away from all but its owner, or, with a rotation,
-    /// kept beside it.
+    /// Creates a recorder and its file. An existing file is overwritten, and becomes accessible to its owner only. With
+    /// a rotation, it is kept as an older file.
     ///
     /// - Parameters:
-    ///   - file: in a directory that exists.
-    ///   - redaction: takes secrets out of addresses, fields, cookies and bodies. Default
-    ///     ``/EasyNetwork/Redaction/standard``; nil keeps them.
-    ///   - maximumBodyCount: in bytes; of longer bodies the file has the beginning. Default 64 KiB. More than 4 MiB of
-    ///     a body are never kept: a longer text is left out, since secrets cannot be found in its beginning alone.
-    ///   - rotation: when the recording goes on in a new file. Default nil: never.
-    ///   - clock: for the age of a file. Default ``/EasyNetwork/SystemClock``.
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
+    ///   - file: the URL of the file, in a directory that exists.
+    ///   - redaction: removes secrets from URLs, fields, cookies and bodies. Defaults to
+    ///     ``/EasyNetwork/Redaction/standard``. If it is `nil`, secrets are kept.
+    ///   - maximumBodyCount: the number of bytes that the file contains of each body. Defaults to 65,536. The recorder
+    ///     never keeps more than 4 MiB of a body. A longer text is left out, because secrets cannot be found in its
+    ///     beginning alone.
+    ///   - rotation: when the recording starts a new file, and how many files are kept. Defaults to `nil`: a single
+    ///     file.
+    ///   - clock: measures the age of a file. Defaults to ``/EasyNetwork/SystemClock``.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the file cannot be created.
     public init(
         file: URL,
         redaction: Redaction? = .standard,
@@ -100,16 +107,17 @@ public final class TrafficRecorder: Sendable {
         subscriptions.add(queue) { [weak self] event in self?.receive(event) }
     }
 
-    /// Records the calls to the host from now on, those of jobs too. A call of a queue that is also recorded appears
-    /// once. Does nothing after ``finish()``.
+    /// Records the calls to the host from now on, including calls of jobs. A call whose queue is also recorded is
+    /// recorded once. Does nothing after ``finish()``.
     public func record(_ host: HostConfiguration) {
         subscriptions.add(host) { [weak self] event in self?.receive(event) }
     }
 
-    /// Ends the recording. When it returns, every attempt is in the file, those under way as cancelled.
+    /// Ends the recording. When the method returns, every attempt is in the file. Attempts that have not ended are in
+    /// it as cancelled.
     ///
-    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has
-    ///   the others.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if an entry could not be written. The file contains
+    ///   the other entries.
     public func finish() async throws(NetworkError) {
         await subscriptions.settled()
         subscriptions.end()
@@ -120,7 +128,7 @@ public final class TrafficRecorder: Sendable {
         let now = Date()
         for (number, call) in calls.sorted(by: { $0.key < $1.key }) {
             guard let start = call.start else { continue }
-            let error = NetworkError(code: .cancelled, message: "under way when the recording ended")
+            let error = NetworkError(code: .cancelled, message: "the attempt had not ended when the recording ended")
             append(start, start.attempt, .failure(error), until: now, number)
         }
         try await file.settled()
@@ -159,7 +167,7 @@ public final class TrafficRecorder: Sendable {
         }
     }
 
-    /// - Returns: nil when the recording has ended.
+    /// - Returns: the result of the closure, or `nil` if the recording has ended.
     @discardableResult
     private func withCall<Result>(_ number: UInt64, _ body: (inout RecordedCall) -> Result) -> Result? {
         state.withLock { state in

@@ -1,5 +1,5 @@
 "use strict";
-// The script of the page that Timeline.html(title:) makes. Only the rows in sight are elements of the document.
+// The script of the page that Timeline.html(title:) creates. Only visible rows are elements of the document.
 const data = JSON.parse(document.getElementById("data").textContent);
 const rows = data.rows, total = Math.max(data.length, 0.001);
 const id = name => document.getElementById(name);
@@ -10,9 +10,9 @@ const phases = { waiting: "waits for a connection", resolve: "name lookup", conn
   firstByte: "until the first byte", body: "body" };
 const waitWords = { job: "for another job", slot: "for a slot", other: "" };
 const isNarrow = matchMedia("(max-width: 640px)"), isStill = matchMedia("(prefers-reduced-motion: reduce)");
-// Beyond this number, siblings of one name fold, and groups begin folded.
+// The number of siblings with one name beyond which they are folded, and groups start folded.
 const foldCount = 10;
-// The height of the axis, and the space before and behind a track.
+// The height of the axis, and the space before and after a track.
 const axisHeight = 26, before = 14, behind = 18;
 let zoom = 1, hovered = null, current = null, gutter = 0, height = 26;
 
@@ -78,7 +78,7 @@ function textOf(row) {
   return row.text ??= [row.name, row.id, row.host, row.request, row.error, row.why, row.priority, words[row.outcome],
     ...row.tags, ...row.attempts.map(attempt => attempt.status)].join(" ").toLowerCase();
 }
-// The siblings, those of one name folded. Numbers in a name do not count.
+// Returns the siblings, with siblings of one name folded. Numbers in a name are ignored.
 const keyOf = item => item.key ??= item.row.name.replace(/\d+/g, "#");
 function folded(siblings) {
   const names = new Map();
@@ -118,7 +118,7 @@ for (const item of items) {
 }
 const hasFolds = roots.some(item => item.children.length);
 
-// The text about an item with children; made when it is seen first.
+// Returns the summary of an item with children, which is created when the item is first shown.
 function summaryOf(item) {
   if (item.summary) return item.summary;
   const leaves = [], collect = one => one.children.length ? one.children.forEach(collect) : leaves.push(one.row);
@@ -132,7 +132,7 @@ function summaryOf(item) {
     if (row.why) reasons.set(row.why, (reasons.get(row.why) ?? 0) + 1);
     for (const slot of row.slots) changes.push([slot.start, 1], [slot.end, -1]);
   }
-  // The ends first, where both are at one time.
+  // At equal times, ends come before starts.
   changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const steps = Math.min(240, 4 * leaves.length), profile = new Array(steps).fill(0), length = Math.max(end - start, 1e-6);
   let running = 0, peak = 0, last = 0;
@@ -156,7 +156,7 @@ function summaryOf(item) {
     outcome: item.row ? item.row.outcome : problems ? "failed" : leaves.some(row => row.outcome === "unfinished")
       ? "unfinished" : leaves.every(row => row.outcome === "cancelled") ? "cancelled" : "succeeded" };
 }
-// The name, and what follows it more quietly.
+// Returns the name, and the less prominent text after it.
 function nameOf(item) {
   if (!item.children.length) return [item.row.name, ""];
   const { what, pace, problems } = summaryOf(item), more = problems ? ", " + problems + " failed" : "";
@@ -223,7 +223,7 @@ function shownFor(item) {
   return item;
 }
 
-// Rows in sight
+// Visible rows
 
 let hadFocus = false;
 function clear() {
@@ -238,7 +238,7 @@ function render() {
   if (seen.length) {
     const first = Math.max(0, indexAt(view.scrollTop - axisHeight) - 4);
     const last = Math.min(seen.length - 1, indexAt(view.scrollTop + view.clientHeight) + 4);
-    // The row that can have the focus stays, so that the focus is not lost.
+    // The focusable row is kept, so that the focus is not lost.
     if (current && current.place < first) wanted.push(current);
     for (let n = first; n <= last; n++) wanted.push(seen[n]);
     if (current && current.place > last) wanted.push(current);
@@ -307,7 +307,7 @@ function addBars(track, row) {
     bar(track, wait.start, wait.end, "wait " + wait.kind, wait.why ? "waits for " + wait.why : "waits " + waitWords[wait.kind]);
   }
   for (const slot of row.slots) bar(track, slot.start, slot.end, "slot", "has a slot");
-  // Over the slot: a wait that begins before the slot is given back.
+  // This wait is drawn over the slot, because it starts before the slot is released.
   for (const wait of row.waits) if (wait.kind === "other") bar(track, wait.start, wait.end, "wait other", "waits for " + wait.why);
   for (const attempt of row.attempts) {
     bar(track, attempt.start, attempt.end, "attempt", attempt.reason + ": " + attempt.request);
@@ -321,7 +321,7 @@ function addBars(track, row) {
   }
   if (row.outcome !== "succeeded") symbol(row.outcome, track, words[row.outcome]).style.left = share(row.end);
 }
-// How many run at each time.
+// Draws how many children run at each time.
 function addProfile(track, { start, end, peak, profile }) {
   const hint = "up to " + peak + " at a time";
   bar(track, start, end, "span", hint);
@@ -332,7 +332,7 @@ function addProfile(track, { start, end, peak, profile }) {
   const base = Math.max(1, peak);
   draw("path", svg, { d: `M0 ${base}` + profile.map((count, n) => `V${base - count}H${n + 1}`).join("") + `V${base}Z` });
 }
-// Behind the bar, before it, or over the wait: where there is room.
+// Adds the reason after the bar, before it, or over the wait, wherever there is room.
 function addReason(track, text, start, end, wait) {
   const width = widthOf(text, 12) + 2, all = trackWidth(), px = ms => ms / total * all;
   const behindEnd = all + behind - px(end) - 24, beforeStart = px(start) - 8, over = px(wait.end - wait.start) - 20;
@@ -414,7 +414,7 @@ function addDetails(row) {
     make("h2", box, "Messages");
     const attempts = make("ol", box);
     for (const attempt of row.attempts) {
-      const end = attempt.status || attempt.error || "no answer";
+      const end = attempt.status || attempt.error || "no response";
       const item = make("li", attempts, attempt.reason + ": " + attempt.request + " → " + end +
         (attempt.status && attempt.error ? ", " + attempt.error : ""));
       make("small", item, "at " + time(attempt.start) + ", took " + time(attempt.end - attempt.start) +
@@ -434,7 +434,7 @@ function go(item) {
   view.scrollTo({ top: topOf(item) - view.clientHeight / 2, behavior: isStill.matches ? "auto" : "smooth" });
   focus(item, false);
 }
-// - scrolls: whether the row is to be brought into sight at once.
+// - scrolls: whether to scroll the row into view at once.
 function focus(item, scrolls = true) {
   if (current && current.element) current.element.firstChild.tabIndex = -1;
   current = item;
@@ -463,7 +463,7 @@ function lines() {
     const one = shownFor(from.item), other = shownFor(to.item);
     if (!one || !other || one === other || parts[name].length > 400) return;
     const [first, last] = [y(one), y(other)];
-    // Both are out of sight, on the same side.
+    // Both rows are outside the view, on the same side.
     if (first === last && (first === low || first === high)) return;
     const end = to.started === undefined ? to.end : to.started;
     parts[name].push(`M${x(Math.min(from.end, end))} ${first}V${last}H${x(end)}`);
@@ -507,7 +507,7 @@ function ticks() {
     if (n * step < total - step * 0.5 || n === 0) make("span", axis, time(n * step, step)).style.left = share(n * step);
   }
 }
-// Around a place from 0 to 1 of what is seen; without it around the row that has the focus.
+// Zooms around a position in the view from 0 to 1. Without a position, zooms around the focused row.
 function setZoom(value, at) {
   const width = view.clientWidth - gutter, row = list.contains(document.activeElement) && current ? current.row : null;
   const middle = row && (row.started === undefined ? row.end : (row.started + row.end) / 2) / total * width;
@@ -516,11 +516,11 @@ function setZoom(value, at) {
   sheet.style.width = gutter + width * zoom + "px";
   sheet.style.setProperty("--shown", view.clientWidth + "px");
   view.scrollLeft = place * zoom - (at ?? 0.5) * width;
-  // The reasons stand where there is room.
+  // The rows are drawn again, because the room for the reasons has changed.
   clear();
   render();
 }
-// The names have the room that they need, up to two fifths of the width.
+// Gives the names the room that they need, up to two fifths of the width.
 function layOut() {
   height = isNarrow.matches ? 46 : 26;
   const width = item => {
@@ -542,7 +542,7 @@ function paint() {
   const style = getComputedStyle(document.documentElement);
   const colors = { wait: style.getPropertyValue("--edge"), slot: style.getPropertyValue("--firstByte"),
     bad: style.getPropertyValue("--bad") };
-  // Of many rows several are drawn in the same place, which takes far longer than to look.
+  // With many rows, several share a place. Drawing each takes far longer than comparing places.
   const thick = Math.max(1, Math.ceil(height / rows.length));
   let last = "";
   const fill = (start, end, top) => {
@@ -551,7 +551,7 @@ function paint() {
     if (place !== last) context.fillRect(left, Math.floor(top), long, thick);
     last = place;
   };
-  // Colour after colour, which is several times as fast.
+  // Drawing one colour after another is several times as fast.
   context.fillStyle = colors.wait;
   rows.forEach((row, index) => fill(row.added, row.end, index / rows.length * height));
   for (const name of ["slot", "bad"]) {
@@ -628,7 +628,7 @@ overview.onclick = event => {
   if (row) go(row.item);
 };
 
-// The legend has what the page shows.
+// The legend lists only what the page shows.
 const kinds = new Set();
 for (const row of rows) {
   kinds.add(row.outcome);
@@ -636,7 +636,7 @@ for (const row of rows) {
   for (const wait of row.waits) kinds.add(wait.kind);
   for (const answer of row.cache) kinds.add(answer.miss ? "miss" : "hit");
   for (const attempt of row.attempts) {
-    // Also with phases: what is told of its end comes later than its last byte.
+    // An attempt with phases shows this colour, too, because its end is reported after its last byte.
     kinds.add("attempt");
     if (attempt.error || attempt.status >= 400) kinds.add("broken");
     for (const phase of attempt.phases ?? none) kinds.add(phase.kind);
@@ -649,5 +649,5 @@ id("legend").open = innerWidth > 640 && innerHeight >= 560;
 filter();
 new ResizeObserver(layOut).observe(view);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
-// So that the first letter of a filter waits for nothing.
+// The strings to search are prepared here, so that the first letter of a filter causes no delay.
 search.addEventListener("focus", () => rows.forEach(textOf), { once: true });

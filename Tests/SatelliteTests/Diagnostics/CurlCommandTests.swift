@@ -81,7 +81,7 @@ struct CurlCommandTests {
         expect(!plain.contains("s3cret"))
         let whole = try await EasyNetworkService(transport.host()).curlCommand(for: request, redaction: nil)
         expect(!whole.hasPrefix("#") && whole.contains("s3cret"), "\(whole)")
-        let comment = "# What interceptors, credentials and cookies add is missing\n"
+        let comment = "# Interceptors, credentials and cookies are not applied\n"
         let adds: [(inout HostSettings) -> Void] = [
             { $0.interceptors = [Interceptor()] }, { $0.cookies = CookieJar() },
         ]

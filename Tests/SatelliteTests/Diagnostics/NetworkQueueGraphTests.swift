@@ -183,7 +183,7 @@ struct NetworkQueueGraphTests {
         // Not seen by the queue.
         elsewhere.addDependency(jobs[7])
         let (text, dot, mermaid) = (queue.graph(), queue.dotGraph(), queue.mermaidGraph())
-        expect(text.components(separatedBy: "in a circle").count, equals: 3, "\(text)")
+        expect(text.components(separatedBy: "in a cycle").count, equals: 3, "\(text)")
         expect(dot.components(separatedBy: " color=red ").count, equals: 4, "\(dot)")
         expect(dot.contains("&amp;lt; AT&amp;T ") && dot.contains("'nulbell'"), "\(dot)")
         expect(dot.unicodeScalars.contains(Array("accents &amp;\u{301}lt; \\\"\u{301} \\\\\u{301}".unicodeScalars)))
