@@ -18,7 +18,8 @@ public struct FileRotation: Hashable, Sendable {
     /// The age of a file in seconds after which the next line or entry starts a new file. Defaults to `nil`: no limit.
     public var maximumAge: TimeInterval?
 
-    /// The maximum number of files, at least 1, including the current one. The oldest file is removed. Defaults to 5.
+    /// The maximum number of files, including the current one; less than 1 counts as 1. The oldest file is removed.
+    /// Defaults to 5.
     public var maximumCount: Int
 
     /// Creates a rotation. Each parameter defaults to the property's default.

@@ -14,9 +14,9 @@ import os
 /// // info 'profile' #3: succeeded
 /// ```
 ///
-/// Create a logger to log anything. It logs until it is released. The first line is written at once. Lines of events
-/// that follow within two milliseconds are written together after that time. A kill, a crash or an exit of the process
-/// loses the lines of about the last two milliseconds, and lines that wait for a slow `write`.
+/// Without a logger, nothing is logged. A logger logs until it is released. The first line is written at once. Lines of
+/// events that follow within two milliseconds are written together after that time. A kill, a crash or an exit of the
+/// process loses the lines of about the last two milliseconds, and lines that wait for a slow `write`.
 ///
 /// With ``/EasyNetwork/NetworkEvent/Level/heads``, the heads of requests and responses follow their lines. With
 /// ``/EasyNetwork/NetworkEvent/Level/bodies``, the beginnings of bodies follow as text, too:

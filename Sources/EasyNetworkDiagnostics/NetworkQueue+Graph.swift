@@ -12,7 +12,7 @@ extension NetworkQueue {
     /// ```
     ///
     /// Five or more equal jobs are one line: `54 GetDetail: each waits for one of 3 slots`. The children of a group are
-    /// below it, including finished children and children that are added later.
+    /// below it, including children that have finished and children that are not enqueued yet.
     ///
     /// Jobs that wait for each other in a cycle are marked. The queue ends such a job itself, unless the cycle includes
     /// a plain `OperationQueue`. The method takes time linear in the number of jobs and dependencies.

@@ -16,9 +16,9 @@ import Foundation
 /// attempts; the page shows how many older ones were dropped. A row has the name of its job, which is
 /// ``/EasyNetwork/NetworkOperation``'s `name`, or the type of the request if there is no name.
 ///
-/// A timeline keeps no operations or messages alive, only their names and URLs. ``/EasyNetwork/Redaction/standard``
-/// removes secrets before they are shown. Header fields and bodies are not recorded. You can use all members from any
-/// thread.
+/// A timeline holds no operations or messages, only their names and URLs. ``/EasyNetwork/Redaction/standard`` removes
+/// the secrets from these before they are shown. Header fields and bodies are not recorded. You can use all members
+/// from any thread.
 public final class Timeline: Sendable {
     private let content = Locked(TimelineRecord())
     private let subscriptions = EventSubscriptions()

@@ -8,7 +8,7 @@ struct TracedRow: Sendable {
     /// The contexts of the jobs that the row waited for, except its parent.
     private let links: [TraceContext]
     /// Whether the first span is the row's own, which contains the others. A message that several jobs share has no own
-    /// span, because only its attempts have an end. They belong to the job that requested the message first.
+    /// span, because only its attempts have an end. These attempts belong to the job that requested the message first.
     let hasOwnSpan: Bool
 
     /// Returns `nil` if the row is in no trace, or its trace is not sampled.

@@ -3,7 +3,7 @@ import Foundation
 /// The time that the system grants an app before it suspends it.
 ///
 /// The system kills a suspended app that holds a lock on a file of an app group (`0xdead10cc`). An outbox therefore
-/// holds its lock only within such an activity, and has neither while it has nothing to deliver.
+/// holds its lock only within such an activity. While it has nothing to deliver, it has no lock and no activity.
 struct ExpiringActivity: Sendable {
     /// Calls its closure with false on a background thread. The activity lasts until that call returns. The closure is
     /// called with true when no time is left, possibly without a call with false before.

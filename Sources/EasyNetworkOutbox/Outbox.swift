@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// A store of requests that must be sent. They survive kills, restarts and days without a network.
+/// A store of requests that must be sent. The requests survive kills, restarts and days without a network.
 ///
 /// ```swift
 /// struct SendMessage: APIRequest, Codable {
@@ -26,7 +26,7 @@ import Foundation
 /// `Idempotency-Key`, so that a server that supports the key processes it once.
 ///
 /// After each failure, the outbox waits longer, up to ten minutes by default. It waits at least as long as the server
-/// asks for in `Retry-After`, up to a day. Otherwise, a wait ends early when the host's
+/// asks for in `Retry-After`, up to a day. Without a `Retry-After`, the wait ends early when the host's
 /// ``/EasyNetwork/HostSettings/reachability`` reports a network again.
 ///
 /// Entries of one lane are delivered in the order in which they were added, so an entry that fails delays the entries

@@ -177,7 +177,7 @@ struct OutboxIndex: Hashable, Sendable {
         return nil
     }
 
-    /// Returns an entry that was to be delivered to its lane.
+    /// Puts an entry that was to be delivered back into its lane.
     ///
     /// - Parameter dependencies: the entries that it waits for. Defaults to `nil`: they have not changed.
     mutating func putBack(_ id: UUID, after dependencies: [UUID]? = nil) {

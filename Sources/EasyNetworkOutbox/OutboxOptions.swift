@@ -64,8 +64,8 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
     public var unique: Unique?
     /// The earliest date at which the entry is sent. Defaults to `nil`: at once.
     public var notBefore: Date?
-    /// The period in seconds, at least 60, if the entry is repeated. It is sent once in each period. Each repetition is
-    /// a new entry whose id is derived from the id before it.
+    /// The period in seconds, at least 60, if the entry is repeated. The entry is sent once in each period. Each
+    /// repetition is a new entry whose id is derived from the id before it.
     ///
     /// A period needs ``unique`` with `.keep` or `.replace`, and the entry must not have a lane. A period in which the
     /// entry could not be sent is skipped. If the server rejects the entry for good, it becomes a dead letter and is no
@@ -85,8 +85,8 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
     /// The number of failed attempts after which later entries of its lane can overtake the entry. Defaults to `nil`:
     /// no limit, so they wait.
     public var yieldsAfter: Int?
-    /// Words by which entries are found. See ``Outbox/entries(tag:)``. The tags of the entry's type are added. Defaults
-    /// to none.
+    /// Tags by which entries can be found. See ``Outbox/entries(tag:)``. The tags of the entry's type are added.
+    /// Defaults to no tags.
     public var tags: Set<String>
 
     /// Creates options. Each parameter defaults to the property's default.
@@ -173,7 +173,7 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
         return max(current, notBefore ?? current) + offset
     }
 
-    /// Returns the begin of the period after `date`, where one of the periods begins at `begin`.
+    /// Returns the start of the period after `date`, where one of the periods starts at `begin`.
     static func nextPeriod(after begin: Date, _ period: TimeInterval, sentAt date: Date) -> Date {
         begin + ((date.timeIntervalSince(begin) / period).rounded(.down) + 1) * period
     }

@@ -13,7 +13,7 @@ struct OutboxRecord: Codable, Sendable {
     /// The request as JSON.
     var request: Data
     var options: OutboxOptions?
-    /// The entry's time, or the begin of its period; `nil` if it can be sent at once.
+    /// The entry's time, or the start of its period; `nil` if it can be sent at once.
     var begin: Date?
 
     /// Returns when the entry may be sent; `nil` if at once.

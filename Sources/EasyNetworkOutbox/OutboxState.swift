@@ -99,7 +99,7 @@ struct OutboxState: Hashable, Sendable {
     }
 
     private struct Reading: Hashable {
-        /// The drains that end if the directory is found empty.
+        /// The drains that end if nothing is left to deliver.
         let drains: Set<Int>
         /// The entries that this process has added during the reading, which the list can miss.
         var late: [OutboxName: [UUID]] = [:]
@@ -135,7 +135,7 @@ struct OutboxState: Hashable, Sendable {
 
     private var isStale: Bool { !hasRead || isDue || changes > listedChanges }
 
-    /// Returns whether an entry that was chosen to be sent still should be.
+    /// Returns whether an entry that was chosen to be sent should still be sent.
     func wants(_ id: UUID) -> Bool {
         phase == .delivering && work[id].map { $0.step == .sending && !$0.isGone } ?? false
     }
@@ -361,7 +361,7 @@ struct OutboxState: Hashable, Sendable {
         guard phase == .delivering else {
             effects.append(.ring)
             isDue = true
-            // No process might be delivering now.
+            // Possibly no process delivers now, so this one requests the lock.
             if releasesLock, case .waiting = phase { ask(&effects) }
             return
         }
@@ -406,7 +406,7 @@ struct OutboxState: Hashable, Sendable {
         }
     }
 
-    /// Returns an entry that was to be delivered to the index.
+    /// Puts an entry that was to be delivered back into the index.
     private mutating func putBack(_ id: UUID, after: [UUID]? = nil) {
         if work.removeValue(forKey: id)?.isGone == true { vanish(id) } else { index.putBack(id, after: after) }
     }

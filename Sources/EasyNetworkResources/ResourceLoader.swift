@@ -49,20 +49,20 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     ///   - startsNewestFirst: whether the newest load of a priority starts first. Use it for a list that is scrolled,
     ///     so that visible items load before items seen earlier. A load whose priority has changed counts as the
     ///     newest. Defaults to false: the oldest starts first.
-    ///   - maximumLoadCount: the number of concurrent loads, at least 1. Defaults to 6. The limits of the queue apply
-    ///     as well. If the queue's limit is lower, the loads that wait for it run in the queue's order.
-    ///   - maximumDecodeCount: the number of resources and variants that are made concurrently, at least 1. Defaults to
-    ///     the number of processors. When its response has arrived, a load frees its place, and its job frees its slot
-    ///     in the queue. Up to eight times `maximumLoadCount` responses can wait to be decoded.
+    ///   - maximumLoadCount: the number of concurrent loads; less than 1 counts as 1. Defaults to 6. The limits of the
+    ///     queue apply as well. If the queue's limit is lower, the loads that wait for it run in the queue's order.
+    ///   - maximumDecodeCount: the number of resources and variants that are made concurrently; less than 1 counts as
+    ///     1. Defaults to the number of processors. When its response has arrived, a load frees its place, and its job
+    ///     frees its slot in the queue. Up to eight times `maximumLoadCount` responses can wait to be decoded.
     ///   - memoryCostLimit: the maximum total cost of the resources in memory. Defaults to 64,000,000. A resource with
     ///     a higher cost is not kept.
     ///   - memoryCountLimit: the maximum number of resources in memory. Defaults to no limit.
-    ///   - memoryMaximumAge: the age in seconds, measured by ``/EasyNetwork/HostSettings/clock`` since a resource was
-    ///     made, up to which it is returned from memory. An older resource is loaded again, by the request's rules for
-    ///     the cache. Defaults to `nil`: no limit.
+    ///   - memoryMaximumAge: the maximum age of a resource that is returned from memory, in seconds since it was made,
+    ///     measured by ``/EasyNetwork/HostSettings/clock``. An older resource is loaded again, by the request's rules
+    ///     for the cache. Defaults to `nil`: no limit.
     ///   - failureLifetime: the seconds for which a failure is remembered. During this time the same error is returned
-    ///     at once, and nothing is sent. A cancelled load is not a failure. The last 1,000 failures are remembered.
-    ///     Defaults to 0: none is.
+    ///     at once, and nothing is sent. A cancelled load is not a failure. At most the last 1,000 failures are
+    ///     remembered. Defaults to 0: no failure is remembered.
     ///   - key: returns a key that is equal for URLs of the same resource. Called on the thread that requests a
     ///     resource. After another user signs in (``/EasyNetwork/HostSettings/authentication``), keys at the host's
     ///     origin no longer match earlier ones. For signed URLs, leave out the signature: the load uses the URL that
@@ -208,10 +208,10 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         }
     }
 
-    /// Loads resources that may be needed soon. They give way to other loads: they start after all loads that someone
-    /// waits for, and occupy at most half of the places. Requesting one of the resources turns its prefetch into an
-    /// ordinary load. If there is only one place, a running prefetch is cancelled when another load needs it, and
-    /// starts again afterwards.
+    /// Loads resources that may be needed soon. The loads give way to other loads: they start after all loads that
+    /// someone waits for, and occupy at most half of the places. Requesting one of the resources turns its prefetch
+    /// into an ordinary load. If there is only one place, a running prefetch is cancelled when another load needs the
+    /// place, and starts again afterwards.
     ///
     /// - Parameters:
     ///   - urls: the URLs, in the order in which the loads start.

@@ -24,9 +24,9 @@ package final class ResourceOperation<Resource: Sendable>: ItemOperation<LoadedR
 {
     // Sendable because all mutable state is in `receivers`, which has a lock.
     private struct Receivers {
-        /// Receives partial resources; `nil` while nobody needs them.
+        /// Receives partial resources; `nil` while no receipt needs them.
         var partial: (@Sendable (Resource) -> Void)?
-        /// Receives the byte counts; `nil` while nobody needs them.
+        /// Receives the byte counts; `nil` while no receipt needs them.
         var count: (@Sendable (TransferMeter.Count) -> Void)?
         var lastCount = 0
     }
