@@ -157,7 +157,6 @@ extension HARWriter {
         return total - bodyCount
     }
 
-    /// Adds the parameters of a URL.
     private static func addItems(of url: String, _ key: StaticString, to text: inout JSONText) {
         text.array(key) { text in
             guard url.utf8.contains(UInt8(ascii: "?")) else { return }

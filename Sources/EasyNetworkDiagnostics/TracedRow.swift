@@ -203,7 +203,6 @@ struct RecordedSpan: Sendable {
         attributes.append((name, value))
     }
 
-    /// Adds a string, if there is one.
     mutating func add(_ name: String, _ text: String?) {
         if let text { add(name, .text(text)) }
     }

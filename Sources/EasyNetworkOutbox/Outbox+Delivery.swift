@@ -63,7 +63,6 @@ extension Outbox {
         if !isHeard { task.cancel() }
     }
 
-    /// Schedules the next check.
     private func schedule() {
         let now = clock.now
         alarm.set(nextLook(at: now), clock) { [weak self] in

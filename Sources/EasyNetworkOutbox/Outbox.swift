@@ -71,7 +71,6 @@ public final class Outbox: Sendable {
         /// The start of the last attempt; `nil` before the first attempt of this process.
         var triedAt: Date?
 
-        /// The entry's job while it is being sent.
         var job: ServiceOperation? { if case .sending(let job, _) = phase { job } else { nil } }
     }
 

@@ -45,7 +45,6 @@ struct OutboxIndex: Hashable, Sendable {
         enum Phase: Hashable {
             /// The head waits for another entry.
             case blocked
-            /// The lane is in `ready`.
             case ready
             /// The entry is under way. If an older entry has been revived since, the entry is not the head.
             case delivering(UUID)
@@ -226,7 +225,6 @@ struct OutboxIndex: Hashable, Sendable {
         keys.sorted { lanes[$0]?.head?.sequence ?? 0 < lanes[$1]?.head?.sequence ?? 0 }
     }
 
-    /// Ends the wait of a lane, if it is waiting.
     private mutating func endWait(_ lane: LaneKey) {
         guard postponed.remove(lane) != nil else { return }
         lanes[lane]?.phase = .blocked

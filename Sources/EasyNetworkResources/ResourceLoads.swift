@@ -173,7 +173,6 @@ struct ResourceLoads<Resource: Sendable> {
         (self.maximumAge, self.failureLifetime) = (maximumAge, failureLifetime)
     }
 
-    /// Whether nothing waits or runs.
     var isIdle: Bool { loads.isEmpty && running.isEmpty && order.count == 0 && turns.isEmpty && decodingCount == 0 }
 
     mutating func nextNumber() -> Int {
