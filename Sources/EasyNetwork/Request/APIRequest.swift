@@ -1,6 +1,6 @@
 import Foundation
 
-/// A request with a typed answer.
+/// A request whose response is decoded into a typed item.
 ///
 /// ```swift
 /// struct GetUser: APIRequest {
@@ -16,15 +16,17 @@ import Foundation
 /// func item(from response: NetworkResponse) throws -> User { try UserMapper.process(response.json()) }
 /// ```
 public protocol APIRequest: BaseAPIRequest {
-    /// The type of the answer, which ``item(from:)`` makes.
+    /// The type that ``item(from:)`` makes from the response.
     associatedtype Item: Sendable
 
-    /// Makes the item from an accepted answer. It is called on a background thread, once for each delivered answer.
+    /// Makes the item from an accepted response. The call runs on a background thread, once for each delivered
+    /// response.
     ///
-    /// By default a `Decodable` item is decoded from JSON; a ``NetworkResponse`` is the answer itself, and `Data` its
-    /// body; `Void` ignores it.
+    /// By default, a `Decodable` item is decoded from JSON. A ``NetworkResponse`` item is the response itself, a `Data`
+    /// item is its body, and `Void` ignores the response.
     ///
-    /// - Throws: any error; all but a ``NetworkError`` become ``NetworkError/Code/cannotParseResponse``.
+    /// - Throws: any error. Errors other than ``NetworkError`` become ``NetworkError/Code/cannotParseResponse``.
+    /// - Throws: any error. Errors other than ``NetworkError`` become ``NetworkError/Code/cannotParseResponse``.
     func item(from response: NetworkResponse) throws -> Item
 }
 

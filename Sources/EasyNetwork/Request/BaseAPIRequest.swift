@@ -1,6 +1,6 @@
 import Foundation
 
-/// A value that describes one request. Everything but ``api`` has a default.
+/// A value that describes one request. Every property except ``api`` has a default.
 ///
 /// ```swift
 /// struct Search: BaseAPIRequest {
@@ -11,16 +11,17 @@ import Foundation
 /// }
 /// ```
 ///
-/// ``params``, ``headers`` and ``body`` may be declared with any type that can be read as such; another type is an error
-/// of the request. The other properties must have exactly the types that they have here: `let method = "POST"`, a text, is
-/// another property to Swift, and the default applies. Swift warns of that if the extension that declares the
-/// conformance also computes the property. A property with the name of an option, such as `let timeout = 5`, is one of
-/// your own, too: options are set in ``options`` alone.
+/// You can declare ``params``, ``headers`` and ``body`` with any of the types that they list; with another type, the
+/// request fails. The other properties must have exactly the types that they have here: to Swift, the String in
+/// `let method = "POST"` is an unrelated property, and the default applies. Swift warns about that if the extension
+/// that declares the conformance also computes the property. A property with the name of an option, such as
+/// `let timeout = 5`, is unrelated, too: options are set only in ``options``.
 ///
-/// Each property is read once for a call, with all its retries. ``options`` are read when the operation is created or
-/// the method of the service is called; ``api`` then, too, for the limits of the host. The others are read on a
-/// background thread when the call begins; with a ``RepeatPolicy`` other than ``RepeatPolicy/allow`` on the thread that
-/// adds the operation to a queue, which compares it with others, and what is read then is what is sent.
+/// Each property is read once for a call, including its retries. ``options`` is read when the operation is created or
+/// the method of the service is called; so is ``api``, for the limits of the host. The other properties are read on a
+/// background thread when the call begins. With a ``RepeatPolicy`` other than ``RepeatPolicy/allow``, they are read on
+/// the thread that adds the operation to a queue, because the queue compares requests. The values that are read then
+/// are sent.
 public protocol BaseAPIRequest: Sendable {
     /// The type of ``params``, as they are declared.
     associatedtype Params = [String: Any]?
@@ -31,52 +32,53 @@ public protocol BaseAPIRequest: Sendable {
 
     /// The path below the host's base URL, or an absolute http or https URL.
     ///
-    /// It may have a query, which is kept, and a fragment, which stays last. Escaped bytes are left as they are;
-    /// characters that a URL may not hold (spaces, Unicode, control characters) are percent-encoded. A `..` leads to
-    /// the parent folder, as in any URL: percent-encode text from other sources before you insert it.
+    /// The path can have a query, which is kept, and a fragment, which stays last. Escaped bytes are not changed.
+    /// Characters that are invalid in a URL (spaces, Unicode, control characters) are percent-encoded. A `..` leads to
+    /// the parent folder, as in any URL: percent-encode strings from other sources before you insert them.
     var api: String { get }
 
-    /// Default ``NetworkService/Method/get``.
+    /// The HTTP method. Defaults to ``NetworkService/Method/get``.
     var method: NetworkService.Method { get }
 
-    /// The place of the parameters. Default ``NetworkService/QueryType/automatic``: by the method, and as the host
-    /// says.
+    /// The place of the parameters. Defaults to ``NetworkService/QueryType/automatic``, which depends on the method and
+    /// the host.
     var query: NetworkService.QueryType { get }
 
-    /// The parameters: a dictionary with String keys, an `Encodable` value, or an optional of one. Default nil.
+    /// The parameters: a dictionary with String keys, an `Encodable` value, or an optional of one. Defaults to `nil`.
     ///
-    /// A value in a dictionary may be a Bool, a number, a String, a Date (by default sent as ISO 8601 in UTC), a Data
+    /// A value in a dictionary can be a Bool, a number, a String, a Date (by default sent as ISO 8601 in UTC), a Data
     /// (as Base64), a URL, a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with
-    /// String keys. Anything else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
+    /// String keys. Anything else fails with ``NetworkError/Code/invalidRequest`` and a message that names the place.
     ///
-    /// An `Encodable` value follows the same rules. A nil property of it is left out, unless its type encodes it. The
-    /// elements of a Set come in any order.
+    /// An `Encodable` value follows the same rules. A property that is nil is omitted, unless its type encodes it. The
+    /// elements of a Set are sent in any order.
     ///
     /// ```swift
     /// var params: [String: String] { filter }
     /// ```
     var params: Params { get }
 
-    /// Header fields, which replace those of the host; the case of the names does not count: a dictionary of Strings,
-    /// ``HTTPHeaders``, or an optional of one. Default nil.
+    /// The header fields, which replace those of the host: a dictionary of Strings, ``HTTPHeaders``, or an optional of
+    /// one. Names are case-insensitive. Defaults to `nil`.
     var headers: Headers { get }
 
-    /// The body, if it does not come from ``params``: a ``RequestBody``, or an optional of one. Default nil.
+    /// The body, if it does not come from ``params``: a ``RequestBody``, or an optional of one. Defaults to `nil`.
     ///
     /// ```swift
     /// var body: RequestBody { .json(filter) }
     /// ```
     ///
-    /// A request that has a text of this name among its values says `typealias DeclaredBody = RequestBody?`, and it is
-    /// a property of its own. Of a request of unknown type, the body is `request.body as? RequestBody`.
+    /// If a request has a String value named `body`, declare `typealias DeclaredBody = RequestBody?`; the String is
+    /// then an unrelated property. For a request of unknown type, the body is `request.body as? RequestBody`.
     var body: DeclaredBody { get }
 
-    /// Refuses parameters before anything is sent. Called when the request is built. Default: all pass.
+    /// Validates the parameters before anything is sent. It is called when the request is built. By default, all
+    /// parameters are valid.
     ///
-    /// - Throws: any error; all but a ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
+    /// - Throws: any error. Errors other than ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
     func validateParameters() throws
 
-    /// All the rest. Default: that of the host.
+    /// All other settings. Defaults to those of the host.
     var options: RequestOptions { get }
 }
 
@@ -92,7 +94,8 @@ extension BaseAPIRequest {
     }
 }
 
-// Not for all requests: for one of unknown type Swift would take these for its own properties.
+// These defaults are not for all requests: for a request of unknown type, Swift would take them for the request's own
+// properties.
 extension BaseAPIRequest where Params == [String: Any]? {
     /// No parameters.
     public var params: [String: Any]? { nil }
@@ -115,16 +118,16 @@ extension NetworkService {
     /// var query: NetworkService.QueryType { .json }
     /// ```
     public enum QueryType: Hashable, Sendable {
-        /// For POST, PUT and PATCH that of ``HostSettings/query``, by default ``form``, since their parameters may be
-        /// secrets that do not belong in a URL. For other methods, and for a request with a ``BaseAPIRequest/body``,
-        /// ``path``.
+        /// ``HostSettings/query``, by default ``form``, for POST, PUT and PATCH, because their parameters can be
+        /// secrets that do not belong in a URL. ``path`` for other methods, and for a request with a
+        /// ``BaseAPIRequest/body``.
         case automatic
-        /// The query of the URL: `?page=2&tags%5B%5D=new`. Not for secrets: servers and proxies write URLs into their
-        /// logs.
+        /// The query of the URL: `?page=2&tags%5B%5D=new`. Do not use it for secrets: servers and proxies write URLs
+        /// into their logs.
         case path
         /// The body, as JSON with sorted keys; `Content-Type: application/json`.
         case json
-        /// The body, as a form of a browser; `Content-Type: application/x-www-form-urlencoded`.
+        /// The body, as a form like a browser's; `Content-Type: application/x-www-form-urlencoded`.
         case form
     }
 }

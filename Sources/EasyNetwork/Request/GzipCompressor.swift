@@ -6,7 +6,8 @@ import Compression
 internal import CCurl
 #endif
 
-/// Writes gzip (RFC 1952), piece by piece. The same bytes always become the same: neither a time nor a name is written.
+/// A gzip compressor (RFC 1952) that works piece by piece. The output depends only on the input: the header contains
+/// neither a time nor a file name.
 final class GzipCompressor {
     #if canImport(Compression)
     private final class Output {
@@ -17,24 +18,24 @@ final class GzipCompressor {
     private let output: Output
     private let filter: OutputFilter
     private var checksum = CRC32()
-    /// Modulo 2³².
+    /// The number of input bytes, modulo 2³².
     private var count: UInt32 = 0
 
     init() throws(NetworkError) {
         let output = Output()
         self.output = output
         do {
-            // The framework's zlib is bare DEFLATE.
+            // The framework's zlib writes raw DEFLATE, without gzip's header and trailer.
             filter = try OutputFilter(.compress, using: .zlib) { output.bytes += $0 ?? Data() }
         } catch {
             throw Self.failure(error.localizedDescription)
         }
     }
 
-    /// Whether there is a compressor.
+    /// Throws if there is no compressor.
     static func check() throws(NetworkError) {}
 
-    /// - Returns: what is finished of the bytes so far; often empty.
+    /// - Returns: the compressed bytes that are complete so far; often empty.
     func compress(_ data: Data) throws(NetworkError) -> Data {
         checksum.append(data)
         count &+= UInt32(truncatingIfNeeded: data.count)
@@ -42,7 +43,7 @@ final class GzipCompressor {
         return exchange(&output.bytes, with: Data())
     }
 
-    /// - Returns: the rest.
+    /// - Returns: the remaining bytes.
     func finish() throws(NetworkError) -> Data {
         do { try filter.finalize() } catch { throw Self.failure(error.localizedDescription) }
         var rest = exchange(&output.bytes, with: Data())
@@ -72,17 +73,17 @@ final class GzipCompressor {
         output.deallocate()
     }
 
-    /// Whether there is a compressor.
+    /// Throws if there is no compressor.
     static func check() throws(NetworkError) {
-        guard isFound else { throw failure("the system has no zlib (libz.so.1)") }
+        guard isFound else { throw failure("zlib (libz.so.1) was not found; install it") }
     }
 
-    /// - Returns: what is finished of the bytes so far; often empty.
+    /// - Returns: the compressed bytes that are complete so far; often empty.
     func compress(_ data: Data) throws(NetworkError) -> Data {
         try write(data, isLast: false)
     }
 
-    /// - Returns: the rest.
+    /// - Returns: the remaining bytes.
     func finish() throws(NetworkError) -> Data {
         try write(Data(), isLast: true)
     }
@@ -98,12 +99,12 @@ final class GzipCompressor {
                 let isGood = cgzip_write(writer, input.map { $0 + position }, &inputCount, output, &outputCount, isLast)
                 position += inputCount
                 result.append(output, count: outputCount)
-                // A writer that makes no progress would loop for ever.
+                // Stop if zlib makes no progress: the loop would run forever.
                 guard isGood, inputCount + outputCount > 0 || position == bytes.count else { return false }
                 if position == bytes.count, outputCount < Self.capacity { return true }
             }
         }
-        guard isWritten else { throw Self.failure("zlib has failed") }
+        guard isWritten else { throw Self.failure("zlib failed") }
         return result
     }
     #else
@@ -111,9 +112,9 @@ final class GzipCompressor {
         try Self.check()
     }
 
-    /// Whether there is a compressor.
+    /// Throws if there is no compressor.
     static func check() throws(NetworkError) {
-        throw failure("the platform has no compressor")
+        throw failure("this platform has no compressor")
     }
 
     func compress(_ data: Data) throws(NetworkError) -> Data { data }

@@ -7,17 +7,18 @@ import Foundation
 /// request.headers["Authorization"] = credential.authorization
 /// ```
 ///
-/// A credential is a secret: its description shows the scheme only.
+/// A credential is a secret: its description shows only the scheme.
 public struct HTTPCredential: Hashable, Sendable {
     /// The value of the field, including the scheme.
     public let authorization: String
 
-    /// User and password, readable for everyone who can read the message (RFC 7617).
+    /// Creates a credential from a user name and a password. Everyone who can read the message can read them (RFC
+    /// 7617).
     ///
-    /// Both are sent in UTF-8 and in normalization form C (section 2.1).
+    /// Both are sent in UTF-8, in normalization form C (section 2.1).
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, which would end it for the server,
-    ///   and for a control character in either.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the user name contains a colon, which would end the name for
+    ///   the server, or if either contains a control character.
     public static func basic(user: String, password: String) throws(NetworkError) -> HTTPCredential {
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
             throw .invalidRequest(
@@ -31,10 +32,10 @@ public struct HTTPCredential: Hashable, Sendable {
         return HTTPCredential(authorization: "Basic " + Data(pair.utf8).base64EncodedString())
     }
 
-    /// A bearer token (RFC 6750).
+    /// Creates a credential from a bearer token (RFC 6750).
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a text that is no token of section 2.1: letters, digits and
-    ///   `-._~+/`, then possibly `=`.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the token does not have the syntax of section 2.1: letters,
+    ///   digits and `-._~+/`, then possibly `=`.
     public static func bearer(_ token: String) throws(NetworkError) -> HTTPCredential {
         guard HTTPSyntax.isToken68(token.utf8) else {
             throw .invalidRequest("a bearer token must contain only letters, digits and -._~+/, and = only at its end")
@@ -58,7 +59,7 @@ extension HTTPCredential: CustomStringConvertible, CustomDebugStringConvertible,
 }
 
 extension HTTPSyntax {
-    /// Whether these bytes are a token68: a word such as Base64 of any kind (RFC 9110, section 11.2).
+    /// Returns whether the bytes are a token68, such as any kind of Base64 (RFC 9110, section 11.2).
     static func isToken68(_ bytes: some Collection<UInt8>) -> Bool {
         let letters = bytes.prefix(while: isToken68Byte)
         return !letters.isEmpty && bytes[letters.endIndex...].allSatisfy { $0 == UInt8(ascii: "=") }

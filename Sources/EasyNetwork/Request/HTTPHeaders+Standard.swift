@@ -1,15 +1,15 @@
 import Foundation
 
 extension HTTPHeaders {
-    /// The program and the languages of its user: `User-Agent` (RFC 9110, section 10.1.5) and `Accept-Language`
-    /// (section 12.5.4), read once.
+    /// The header fields that name the program and the languages of its user: `User-Agent` (RFC 9110, section 10.1.5)
+    /// and `Accept-Language` (section 12.5.4). They are read once.
     public static let standard: HTTPHeaders = {
         var headers: HTTPHeaders = ["User-Agent": userAgent(Bundle.main.infoDictionary, ProcessInfo.processInfo)]
         if let languages = acceptLanguage(Locale.preferredLanguages) { headers["Accept-Language"] = languages }
         return headers
     }()
 
-    /// At most six languages in the order of preference: `de-CH, de;q=0.9, en;q=0.8`.
+    /// Returns at most six languages in order of preference: `de-CH, de;q=0.9, en;q=0.8`.
     static func acceptLanguage(_ languages: [String]) -> String? {
         let tags = languages.map { $0.replacingOccurrences(of: "_", with: "-") }
             .filter { tag in
@@ -20,7 +20,7 @@ extension HTTPHeaders {
         return tags.enumerated().map { $0 == 0 ? $1 : "\($1);q=0.\(10 - $0)" }.joined(separator: ", ")
     }
 
-    /// `Shop/2.1 EasyNetwork (Linux)`.
+    /// Returns a value such as `Shop/2.1 EasyNetwork (Linux)`.
     static func userAgent(_ information: [String: Any]?, _ process: ProcessInfo) -> String {
         let name = token((information?["CFBundleName"] as? String) ?? process.processName)
         let version = (information?["CFBundleShortVersionString"] as? String).map(token)

@@ -1,13 +1,13 @@
 import Foundation
 
 extension JSONValue {
-    /// The number of containers that may lie in one another. Deeper ones come from a container that holds itself.
+    /// The maximum nesting of containers. Deeper nesting means that a container contains itself.
     static let maximumDepth = 100
 
-    /// The parameters of a request.
+    /// Converts the parameters of a request.
     ///
-    /// - Parameter encoder: makes the values of dates; default ISO 8601.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` that names the place of a value that cannot be sent.
+    /// - Parameter encoder: converts dates. Defaults to ISO 8601.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` with the place of a value that cannot be sent.
     static func object(
         from parameters: [String: Any],
         _ encoder: QueryEncoder = QueryEncoder()
@@ -19,7 +19,7 @@ extension JSONValue {
         }
     }
 
-    /// - Throws: as ``object(from:_:)``.
+    /// - Throws: see ``object(from:_:)``.
     init(parameter value: Any) throws(NetworkError) {
         do {
             self = try Self.parameter(value, QueryEncoder(), 0)
@@ -34,7 +34,7 @@ extension JSONValue {
         _ encoder: QueryEncoder,
         _ depth: Int
     ) throws(EncodingError) -> JSONValue {
-        // Objects by their class: `as?` would turn a number object into any Swift number, and into a Bool.
+        // Recognize objects by their class: `as?` would convert an NSNumber to any Swift number, and to a Bool.
         if type(of: value) is AnyClass {
             switch value {
             case let value as NSNumber: return try finite(JSONValue(value))
@@ -61,17 +61,17 @@ extension JSONValue {
         }
         if let value = value as? any RawRepresentable {
             guard depth < maximumDepth else { throw .tooDeep(value) }
-            // Counted as a level, so that a type that is its own raw value ends as well.
+            // Count this as a level, so that the recursion ends for a type that is its own raw value.
             return try parameter(value.rawValue, encoder, depth + 1)
         }
         throw .invalid(value, "a value of type \(type(of: value)) cannot be sent")
     }
 
-    /// - Throws: for a date that has no text.
+    /// - Throws: if the date, or the value that the encoder makes of it, cannot be sent.
     static func date(_ date: Date, _ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
         if let dates = encoder.dates {
             guard depth < maximumDepth else { throw .tooDeep(date) }
-            // Counted as a level, so that a Date made of a Date ends as well.
+            // Count this as a level, so that the recursion ends if the closure makes a Date from a Date.
             return try parameter(dates(date), encoder, depth + 1)
         }
         guard let text = date.rfc3339Text else {
@@ -80,7 +80,7 @@ extension JSONValue {
         return .string(text)
     }
 
-    /// - Throws: for a number that is not finite, which has no text.
+    /// - Throws: if the number is not finite, because JSON cannot represent it.
     private static func finite(_ number: JSONValue) throws(EncodingError) -> JSONValue {
         switch number {
         case .double(let value) where !value.isFinite: throw .notFinite(value)
@@ -117,7 +117,7 @@ extension JSONValue {
         result.reserveCapacity(pairs.underestimatedCount)
         for (key, value) in pairs {
             guard let name = key as? String else {
-                throw .invalid(key, "a key of type \(type(of: key)) cannot be sent, keys have to be strings")
+                throw .invalid(key, "keys must be Strings, but one is of type \(type(of: key))")
             }
             do {
                 result[name] = try parameter(value, encoder, depth + 1)
@@ -129,8 +129,8 @@ extension JSONValue {
     }
 }
 
-/// A type of the standard library that holds values, read one level at a time. A cast to `[String: Any]` would lose the
-/// nil values of a dictionary of optionals, and would cast every element.
+/// A container of the standard library, read one level at a time. A cast to `[String: Any]` would lose the nil values
+/// of a dictionary of optionals, and would cast every element.
 private protocol ParameterContainer {
     func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue
 }
@@ -160,8 +160,8 @@ extension Dictionary: ParameterContainer {
     }
 }
 
-// On Linux each way to read an element of NSArray or NSDictionary turns the containers in it into Swift's, all the way
-// down, and overflows the stack when one holds itself. The mirrors show the elements as they are stored.
+// On Linux, every way to read an element of an NSArray or NSDictionary converts the containers in it to Swift's, at all
+// levels, and overflows the stack if one contains itself. The mirrors show the elements as they are stored.
 
 extension NSArray {
     fileprivate var shallowElements: [Any] {
@@ -169,7 +169,7 @@ extension NSArray {
         return map { $0 }
         #else
         let stored = Mirror(reflecting: self).children
-        // A subclass may store its elements elsewhere.
+        // A subclass can store its elements elsewhere.
         guard stored.count == count else { return map { $0 } }
         return stored.map { unboxed($0.value) }
         #endif
@@ -191,7 +191,8 @@ extension NSDictionary {
 }
 
 #if !canImport(Darwin)
-/// The Swift value in the object that Foundation stores for it; an object of Foundation itself.
+/// Returns the Swift value in the object that Foundation stores for it, or the object itself if it is one of
+/// Foundation's.
 private func unboxed(_ value: Any) -> Any {
     switch value {
     case is NSArray, is NSDictionary, is NSNumber, is NSNull: value
@@ -200,7 +201,7 @@ private func unboxed(_ value: Any) -> Any {
 }
 #endif
 
-/// A key or an index on the way to a parameter.
+/// A key or an index in the path of a parameter.
 struct ParameterKey: CodingKey {
     let stringValue: String
     let intValue: Int?
@@ -222,14 +223,14 @@ extension EncodingError {
     }
 
     static func notFinite(_ value: Any) -> EncodingError {
-        invalid(value, "\(value) cannot be sent, for it is not finite")
+        invalid(value, "\(value) cannot be sent, because it is not finite")
     }
 
     static func tooDeep(_ value: Any) -> EncodingError {
-        invalid(value, "values lie more than \(JSONValue.maximumDepth) deep in one another; does one hold itself?")
+        invalid(value, "values are nested more than \(JSONValue.maximumDepth) levels deep; does one contain itself?")
     }
 
-    /// The error of a value in a container at this path.
+    /// Returns the error of a value whose container is at this path.
     func under(_ path: [any CodingKey]) -> EncodingError {
         guard case .invalidValue(let value, let context) = self else { return self }
         let place = path + context.codingPath
@@ -245,13 +246,13 @@ extension EncodingError {
 }
 
 extension NetworkError {
-    /// The error of a parameter that cannot be sent.
+    /// Returns the error of a parameter that cannot be sent.
     static func parameter(_ error: EncodingError) -> NetworkError {
         let (place, reason) = error.parts
         return .invalidRequest(place.isEmpty ? reason : "parameter \(place)\(reason)")
     }
 
-    /// The error of an `Encodable` that cannot be sent.
+    /// Returns the error of an `Encodable` value that cannot be sent.
     ///
     /// - Parameter role: `parameters`, `a body`.
     static func encodable(_ error: any Error, _ type: Any.Type, as role: String) -> NetworkError {

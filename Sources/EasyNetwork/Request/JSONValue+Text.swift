@@ -1,10 +1,10 @@
 import Foundation
 
 extension JSONValue {
-    /// The value as JSON with sorted keys and plain slashes: the bytes that a `JSONEncoder` makes of it, which costs
-    /// far more.
+    /// Returns the value as JSON with sorted keys and unescaped slashes: the same bytes that a `JSONEncoder` makes of
+    /// it at a much higher cost.
     ///
-    /// - Throws: for a number that is not finite.
+    /// - Throws: if a number is not finite.
     func json() throws(EncodingError) -> Data {
         var text: [UInt8] = []
         try write(to: &text)
@@ -34,7 +34,7 @@ extension JSONValue {
             text.append(UInt8(ascii: "]"))
         case .object(let members):
             text.append(UInt8(ascii: "{"))
-            // As JSONEncoder sorts them: by their bytes.
+            // Sort keys by their bytes, as JSONEncoder does.
             let sorted = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
             for (index, (key, value)) in sorted.enumerated() {
                 if index > 0 { text.append(UInt8(ascii: ",")) }

@@ -1,14 +1,15 @@
 import Foundation
 
-/// A value whose encoding fails with an error when it holds itself. Foundation's encoders overflow the stack instead.
+/// A wrapper whose encoding throws an error if the value contains itself. Foundation's encoders overflow the stack
+/// instead.
 ///
-/// The value is encoded once, by the encoder that gets this wrapper. Values that encoders of Foundation treat in their
-/// own ways (dates, bytes, dictionaries with String keys, …) reach them as they are, so that their strategies apply.
+/// The encoder that gets this wrapper encodes the value once. Values that Foundation's encoders treat specially (dates,
+/// bytes, dictionaries with String keys, …) reach the encoder unchanged, so that its strategies apply.
 package struct LimitedEncodable<Value: Encodable>: Encodable {
     let value: Value
     /// The number of containers around the value.
     var depth = 0
-    /// The number of single-value containers around the value, counted from the innermost other container.
+    /// The number of single-value containers around the value, counted from the innermost keyed or unkeyed container.
     var wrappers = 0
 
     package func encode(to encoder: any Encoder) throws {
@@ -27,14 +28,14 @@ package struct LimitedEncodable<Value: Encodable>: Encodable {
     }
 }
 
-/// Whether encoders write the type as a single value that holds no other.
+/// Returns whether encoders write the type as a single value without nested values.
 private func isScalar(_ type: any Encodable.Type) -> Bool {
     type == String.self || type == Int.self || type == Bool.self || type == Double.self || type == Float.self
         || type == Date.self || type == Data.self || type == URL.self || type == Decimal.self
         || type is any BinaryInteger.Type
 }
 
-/// A dictionary whose keys encoders of Foundation leave as they are, whatever their strategy for keys.
+/// A dictionary whose keys are not changed by Foundation's encoders, whatever their key strategy.
 private protocol StringKeyedDictionary {
     func encode(to encoder: any Encoder, depth: Int) throws
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A form with parts of any size: texts, bytes, files, streams (RFC 7578).
+/// A form with parts of any size: strings, bytes, files, streams (RFC 7578).
 ///
 /// ```swift
 /// var form = MultipartForm()
@@ -9,34 +9,35 @@ import Foundation
 /// let body = RequestBody.multipart(form)
 /// ```
 ///
-/// The parts are sent in the order in which they were appended; several may have the same name. A part that cannot be
-/// sent, for example a missing file, ends the request with ``NetworkError/Code/invalidRequest``. A file must not change
-/// until the request has ended: a file whose length has changed by then ends the exchange with that error.
+/// The parts are sent in the order in which they were appended. Several parts can have the same name. If a part cannot
+/// be sent, for example because its file is missing, the request fails with ``NetworkError/Code/invalidRequest``. A
+/// file must not change until the request has ended; if its length changes, the request fails with the same error.
 ///
-/// In names and file names a quote, a carriage return and a line feed are sent as `%22`, `%0D` and `%0A`, all other
-/// characters as they are, in UTF-8 (WHATWG's HTML standard, section 4.10.21.8). Other control characters are refused.
+/// In names and file names, a quote, a carriage return and a line feed are sent as `%22`, `%0D` and `%0A`, and all
+/// other characters unchanged, in UTF-8 (WHATWG's HTML standard, section 4.10.21.8). Other control characters are
+/// invalid.
 public struct MultipartForm: Sendable {
-    /// The text between the parts, which is random, so that no part contains it.
+    /// The delimiter between the parts. It is random, so that no part contains it.
     public let boundary: String
     private var parts: [MultipartPart] = []
 
-    /// A form without parts.
+    /// Creates a form without parts.
     public init() {
         self.init(boundary: "EasyNetwork-" + UUID().uuidString)
     }
 
-    /// - Parameter boundary: a token that is in no part.
+    /// - Parameter boundary: a token that no part contains.
     init(boundary: String) {
         self.boundary = boundary
     }
 
-    /// Appends a text, in UTF-8, with its line breaks as they are.
+    /// Appends a string in UTF-8, with unchanged line breaks.
     ///
     /// - Parameters:
     ///   - text: the value of the part.
     ///   - name: the name of the field.
-    ///   - filename: default nil, none.
-    ///   - contentType: default nil, none, which means plain text.
+    ///   - filename: the file name. Defaults to `nil`, which sends none.
+    ///   - contentType: the Content-Type. Defaults to `nil`, which sends none and means plain text.
     public mutating func append(
         _ text: String,
         name: String,
@@ -51,8 +52,10 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - data: the bytes of the part.
     ///   - name: the name of the field.
-    ///   - filename: default nil, none. Many servers take a part for a file only if it has one.
-    ///   - contentType: default nil, by the extension of the file name; none without a file name.
+    ///   - filename: the file name. Defaults to `nil`, which sends none. Many servers treat a part as a file only if it
+    ///     has one.
+    ///   - contentType: the Content-Type. Defaults to `nil`, which derives it from the extension of `filename`, and
+    ///     sends none without a `filename`.
     public mutating func append(
         _ data: Data,
         name: String,
@@ -62,13 +65,13 @@ public struct MultipartForm: Sendable {
         append(.data(data), name, filename, contentType ?? filename.map(Self.contentType))
     }
 
-    /// Appends a regular file, read while it is sent.
+    /// Appends a regular file, which is read while it is sent.
     ///
     /// - Parameters:
     ///   - file: the URL of a file.
     ///   - name: the name of the field.
-    ///   - filename: default nil, the name of the file without its folders.
-    ///   - contentType: default nil, by the extension of the file name.
+    ///   - filename: the file name to send. Defaults to `nil`, the file's own name without its folders.
+    ///   - contentType: the Content-Type. Defaults to `nil`, which derives it from the extension of the file name.
     public mutating func append(
         file: URL,
         name: String,
@@ -79,14 +82,15 @@ public struct MultipartForm: Sendable {
         append(.file(file), name, filename, contentType ?? Self.contentType(ofFileNamed: filename))
     }
 
-    /// Appends bytes that are read or made while they are sent. The length of the form is known only if that of each
-    /// stream is.
+    /// Appends bytes that are read or made while they are sent. The length of the form is known only if the lengths of
+    /// all streams are known.
     ///
     /// - Parameters:
     ///   - stream: the source of the bytes.
     ///   - name: the name of the field.
-    ///   - filename: default nil, none.
-    ///   - contentType: default nil, by the extension of the file name; none without a file name.
+    ///   - filename: the file name. Defaults to `nil`, which sends none.
+    ///   - contentType: the Content-Type. Defaults to `nil`, which derives it from the extension of `filename`, and
+    ///     sends none without a `filename`.
     public mutating func append(
         stream: TransportBodyStream,
         name: String,
@@ -106,7 +110,7 @@ public struct MultipartForm: Sendable {
     }
 
     private static func contentType(ofFileNamed name: String) -> String {
-        // By bytes, because a dot with a combining accent is another Character, and a name may have slashes.
+        // Search bytes: a dot with a combining accent is another Character, and a name can contain slashes.
         guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")) else { return RequestBody.unknownContentType }
         return RequestBody.contentType(forExtension: String(decoding: name.utf8[dot...].dropFirst(), as: UTF8.self))
     }
@@ -114,9 +118,9 @@ public struct MultipartForm: Sendable {
     /// The value of the header field: `multipart/form-data; boundary=…`.
     var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
-    /// The bytes of the form.
+    /// Returns the bytes of the form.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` that names the part.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` with the name of the part.
     func stream(_ places: RequestBody.FilePlaces = { $0 }) throws(NetworkError) -> TransportBodyStream {
         var segments: [MultipartPieces.Segment] = []
         for part in parts {
@@ -139,14 +143,14 @@ public struct MultipartForm: Sendable {
         )
     }
 
-    /// The sum of all lengths; nil when one is not known.
+    /// Returns the sum of all lengths, or nil if one is unknown.
     private static func length(of segments: [MultipartPieces.Segment]) throws(NetworkError) -> Int? {
         var sum = 0
         for segment in segments {
             guard let length = try segment.body.length() else { return nil }
             let (next, isTooLong) = sum.addingReportingOverflow(length)
             guard !isTooLong else {
-                let reason = "are said to have more than \(Int.max) bytes; correct their lengths"
+                let reason = "have a total length of more than \(Int.max) bytes; correct their lengths"
                 throw .invalidRequest("the parts of the form \(reason)")
             }
             sum = next
@@ -162,21 +166,21 @@ private struct MultipartPart: Sendable {
     let filename: String?
     let contentType: String?
 
-    /// The name for messages.
+    /// The part's name in error messages.
     var label: String {
         "part \"\(name.count > 80 ? name.prefix(80) + "…" : name[...])\" of the form"
     }
 
-    /// The header section with the empty line behind it (RFC 7578, section 4.2).
+    /// Returns the header section, including the empty line after it (RFC 7578, section 4.2).
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a value that would break it.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a value that would break the section.
     func header() throws(NetworkError) -> String {
         var lines = "Content-Disposition: form-data; name=\"\(try escape(name, "the name"))\""
         if let filename { lines += "; filename=\"\(try escape(filename, "the file name"))\"" }
         lines += "\r\n"
         if let contentType {
             guard HTTPSyntax.isFieldValue(contentType.utf8) else {
-                throw failure("the content type has a line break or control character in it")
+                throw failure("the content type must not contain line breaks or control characters")
             }
             lines += "Content-Type: \(contentType)\r\n"
         }
@@ -195,8 +199,8 @@ private struct MultipartPart: Sendable {
             case UInt8(ascii: "\""): bytes += "%22".utf8
             case UInt8(ascii: "\r"): bytes += "%0D".utf8
             case UInt8(ascii: "\n"): bytes += "%0A".utf8
-            // A reader in C takes a NUL for the end.
-            case 0..<0x20, 0x7F: throw failure("\(role) has a control character in it")
+            // A reader written in C would treat NUL as the end of the string.
+            case 0..<0x20, 0x7F: throw failure("\(role) must not contain control characters")
             default: bytes.append(byte)
             }
         }
@@ -204,14 +208,14 @@ private struct MultipartPart: Sendable {
     }
 }
 
-/// The bytes of a ``MultipartForm``, part after part, each read when it is asked for.
+/// The bytes of a ``MultipartForm``, part after part. Each part is read when the transport requests its bytes.
 private struct MultipartPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
-    /// Data or a stream, and the name of its part for messages.
+    /// Data or a stream, and the part's name in error messages.
     typealias Segment = (body: TransportBody, label: String)
 
     /// The segments that have not ended.
     var segments: ArraySlice<Segment>
-    /// The reader of the first segment, and the number of its bytes so far.
+    /// The reader of the first segment, and the number of bytes that it has returned.
     var reader: (any BodyReader)?
     var count = 0
 
@@ -237,7 +241,7 @@ private struct MultipartPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
         return nil
     }
 
-    /// The next bytes of the first segment; nil at its end.
+    /// Returns the next bytes of the first segment, or nil at its end.
     private mutating func piece(of stream: TransportBodyStream) async throws(NetworkError) -> Data? {
         if reader == nil { reader = try stream.reader() }
         let piece = try await reader?.next()
@@ -250,7 +254,7 @@ private struct MultipartPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
 }
 
 extension NetworkError {
-    /// The error with the name of the part in its message.
+    /// Returns the error with the name of the part in its message.
     fileprivate func of(_ part: String) -> NetworkError {
         var error = self
         if code != .cancelled { error.message = "\(part): \(message ?? code.description)" }

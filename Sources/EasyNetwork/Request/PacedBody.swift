@@ -1,22 +1,22 @@
 import Foundation
 
-/// The bytes of a body in small pieces, with a pause before each but the first.
+/// The bytes of a body in small pieces, with a pause before each piece except the first.
 private struct PacedPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
     let reader: any BodyReader
-    /// The largest number of bytes of the next piece.
+    /// The maximum number of bytes in the next piece.
     let pieceSize: @Sendable () -> Int
-    /// The seconds until the next piece, after one with this number of bytes.
+    /// The seconds until the next piece, after a piece with this number of bytes.
     let delay: @Sendable (_ count: Int) -> TimeInterval
     let clock: any NetworkClock
-    /// The bytes that were read and not delivered yet.
+    /// Bytes that were read but not delivered yet.
     var rest = Data()
-    /// The time at which the next piece may be delivered.
+    /// The time of the clock at which the next piece can be delivered, in seconds.
     var opens = -TimeInterval.infinity
 
     func makeAsyncIterator() -> PacedPieces { self }
 
     mutating func next() async throws -> Data? {
-        // Read before the pause, so that none follows the last piece.
+        // Read before the pause, so that no pause follows the last piece.
         guard let data = rest.isEmpty ? try await reader.next() : rest else { return nil }
         let pause = opens - clock.now
         if pause > 0 { await clock.sleep(pause) }
@@ -29,11 +29,11 @@ private struct PacedPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
 }
 
 extension TransportBody {
-    /// The same bytes as a stream that is held back; the body itself when it has none.
+    /// Returns the same bytes as a paced stream, or the body itself if it has no bytes.
     ///
     /// - Parameters:
-    ///   - pieceSize: returns the largest number of bytes of the next piece.
-    ///   - delay: returns the seconds until the next piece, after one with this number of bytes.
+    ///   - pieceSize: returns the maximum number of bytes in the next piece.
+    ///   - delay: returns the seconds until the next piece, after a piece with this number of bytes.
     func paced(
         pieceSize: @escaping @Sendable () -> Int,
         delay: @escaping @Sendable (_ count: Int) -> TimeInterval,
@@ -51,24 +51,26 @@ extension TransportBody {
 }
 
 extension RequestBody {
-    /// The body sent no faster than one piece for each delay, for a connection that more urgent work shares.
+    /// Returns the body, sent no faster than one piece for each delay. Use it on a connection that more urgent work
+    /// shares.
     ///
     /// ```swift
     /// let body = RequestBody.multipart(form).paced(pieceSize: 16_384, delay: 0.2)     // at most 80 KiB a second
     /// ```
     ///
-    /// A body in memory or from a file is then sent as a stream. ``URLSessionTransport`` writes streams to a file
-    /// before it sends them, so that the delays apply to the writing and not to the sending.
+    /// Even a body in memory or from a file is then sent as a stream. ``URLSessionTransport`` writes a stream to a file
+    /// before it sends it, so the delays apply to writing the file, not to sending it.
     ///
     /// - Parameters:
-    ///   - pieceSize: in bytes, at least 1.
+    ///   - pieceSize: the size of a piece in bytes, at least 1.
     ///   - delay: the seconds between two pieces, not negative. Keep it below the idle deadline.
-    ///   - clock: default ``SystemClock``.
-    /// - Returns: a body that fails its request with ``NetworkError/Code/invalidRequest`` for other values.
+    ///   - clock: the clock that measures the delays. Defaults to ``SystemClock``.
+    /// - Returns: the paced body. With an invalid `pieceSize` or `delay`, its request fails with
+    ///   ``NetworkError/Code/invalidRequest``.
     public func paced(pieceSize: Int, delay: TimeInterval, clock: any NetworkClock = SystemClock()) -> RequestBody {
         var paced = RequestBody { (places) throws(NetworkError) in
             guard pieceSize > 0, delay >= 0, delay.isFinite else {
-                throw .invalidRequest("a body is paced by pieces of at least 1 byte and a delay of 0 seconds or more")
+                throw .invalidRequest("pieceSize must be at least 1, and delay must be at least 0 seconds and finite")
             }
             let (body, contentType) = try self.build(places)
             return (try body.paced(pieceSize: { pieceSize }, delay: { _ in delay }, clock: clock), contentType)

@@ -1,27 +1,27 @@
 import Foundation
 
-/// Writes parameters into the query of a URL or into a form.
+/// An encoder that writes parameters into the query of a URL or into a form.
 ///
 /// ```swift
 /// var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .repeated, nulls: nil)) }
 /// ```
 ///
-/// The same parameters always give the same text: keys are sorted. All but the unreserved characters of RFC 3986,
-/// section 2.3, are percent-encoded in a query; a form follows application/x-www-form-urlencoded of WHATWG's URL
-/// standard. The table shows the text without that encoding:
+/// The same parameters always give the same string, because keys are sorted. In a query, every character is
+/// percent-encoded except the unreserved characters of RFC 3986, section 2.3. A form follows
+/// application/x-www-form-urlencoded of WHATWG's URL standard. The table shows the strings without that encoding:
 ///
-/// | parameters | text |
+/// | parameters | string |
 /// |-|-|
 /// | `["a": 1, "b": true]` | `a=1&b=true`, see ``usesNumericBools`` |
 /// | `["a": ["b": 1]]` | `a[b]=1`, see ``usesDots`` |
 /// | `["a": [1, 2]]` | `a[]=1&a[]=2`, see ``arrays`` |
 /// | `["a": [["b": 1], ["b": 2]]]` | `a[0][b]=1&a[1][b]=2`: `a[][b]` would not show where an element ends |
 /// | `["a": nil]`, `["a": ""]` | `a`, `a=`, see ``nulls`` |
-/// | `["a": []]`, `["a": [:]]` | nothing, as there is no text for an empty container |
+/// | `["a": []]`, `["a": [:]]` | nothing, because an empty container has no representation |
 ///
-/// A double without fraction is written as an integer, `5` and not `5.0`, as in JSON.
+/// A Double without a fraction is written as an integer, `5` and not `5.0`, as in JSON.
 public struct QueryEncoder: Sendable {
-    /// How an array of plain values is written. An array that holds arrays or dictionaries always has indices.
+    /// The style of an array of plain values. An array that contains arrays or dictionaries always has indices.
     ///
     /// ```swift
     /// var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .indices)) }
@@ -35,26 +35,27 @@ public struct QueryEncoder: Sendable {
         case indices
     }
 
-    /// The style of arrays of plain values. Default ``ArrayStyle/brackets``.
+    /// The style of arrays of plain values. Defaults to ``ArrayStyle/brackets``.
     public var arrays: ArrayStyle
     /// Whether the keys of a dictionary in a dictionary are written with dots, `a.b=1`, instead of brackets, `a[b]=1`.
-    /// A key with a dot then reads like two keys. Default false.
+    /// A key that contains a dot then looks like two keys. Defaults to `false`.
     public var usesDots: Bool
-    /// Whether a Bool is written as `1` or `0` instead of `true` or `false`. Default false.
+    /// Whether a Bool is written as `1` or `0` instead of `true` or `false`. Defaults to `false`.
     public var usesNumericBools: Bool
-    /// The text behind the key of nil and `NSNull`: with `""`, the default, `a`, which differs from an empty text; with
-    /// `"="` `a=`; with `"=null"` `a=null`. Nil leaves the key out; the other elements of an array keep their indices.
+    /// The string after the key of nil and `NSNull`. The default `""` gives `a`, which differs from an empty string;
+    /// `"="` gives `a=`, and `"=null"` gives `a=null`. With `nil`, the key is omitted; the other elements of an array
+    /// keep their indices.
     public var nulls: String?
-    /// Makes the value that is sent for a Date: a text, a number, or another value that parameters may hold. It also
-    /// applies to parameters that become JSON. Default nil: ISO 8601 in UTC, `2026-07-01T12:00:00Z`, with milliseconds
-    /// if there are any (RFC 3339), for the years 1 to 9999.
+    /// A closure that converts a Date to the value to send: a string, a number, or another value that parameters can
+    /// contain. It also applies to parameters that become JSON. Defaults to `nil`: ISO 8601 in UTC,
+    /// `2026-07-01T12:00:00Z`, with milliseconds if there are any (RFC 3339), for the years 1 to 9999.
     ///
     /// ```swift
     /// QueryEncoder(dates: { Int64($0.timeIntervalSince1970) })
     /// ```
     public var dates: (@Sendable (Date) -> Any)?
 
-    /// Creates an encoder. The defaults are those of the properties.
+    /// Creates an encoder with the given properties.
     public init(
         arrays: ArrayStyle = .brackets,
         usesDots: Bool = false,
@@ -71,9 +72,9 @@ public struct QueryEncoder: Sendable {
 
     static let formContentType = "application/x-www-form-urlencoded"
 
-    /// The parameters as text, without `?`; empty when there is nothing to write.
+    /// Encodes the parameters, without `?`. The string is empty if there is nothing to write.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` that names the place of a value that cannot be sent.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` with the place of a value that cannot be sent.
     func encode(_ parameters: [String: Any], isForm: Bool = false) throws(NetworkError) -> String {
         encode(try JSONValue.object(from: parameters, self), isForm: isForm)
     }
@@ -86,10 +87,10 @@ public struct QueryEncoder: Sendable {
         return pairs.joined(separator: "&")
     }
 
-    /// - Parameter key: percent-encoded.
+    /// - Parameter key: the percent-encoded key.
     private func append(_ value: JSONValue, _ key: String, _ isForm: Bool, to pairs: inout [String]) {
         switch value {
-        // Readers skip an empty key without `=`.
+        // Parsers skip an empty key without `=`.
         case .null: if let nulls { pairs.append(key.isEmpty && nulls.isEmpty ? "=" : key + nulls) }
         case .bool(let value) where usesNumericBools: pairs.append("\(key)=\(value ? 1 : 0)")
         case .bool(let value): pairs.append("\(key)=\(value)")
@@ -117,13 +118,13 @@ public struct QueryEncoder: Sendable {
 
     private static func escape(_ text: String, _ isForm: Bool) -> String {
         guard isForm else { return PercentEncoding.encode(text, .unreserved) }
-        // A plus is encoded by now, so that each `%20` is a space.
+        // The form encoding also escapes plus signs, so each `%20` in the result is a space.
         let encoded = PercentEncoding.encode(text, .form)
         return text.utf8.contains(0x20) ? encoded.replacingOccurrences(of: "%20", with: "+") : encoded
     }
 
     private static func text(of value: Double) -> String {
-        // Beyond 2⁵³ a Double is no exact integer, and its digits would claim more than it knows.
+        // Beyond 2⁵³, a Double cannot represent every integer, so its integer digits would suggest false precision.
         guard let integer = Int64(exactly: value), integer.magnitude < 1 << 53 else { return value.description }
         return String(integer)
     }
@@ -132,9 +133,9 @@ public struct QueryEncoder: Sendable {
 // MARK: - Encodable parameters
 
 extension QueryEncoder {
-    /// The parameters of an `Encodable`, with dates as ``dates`` makes them.
+    /// Returns the parameters of an `Encodable` value, with dates converted by ``dates``.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest``, also for a value that has no keys.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the value cannot be encoded or has no keys.
     func parameters<Value: Encodable>(of value: Value) throws(NetworkError) -> [String: Any] {
         let role = "parameters"
         let data = try RequestBody.encode(value, as: role, by: JSONEncoder.stable(self).encode)
@@ -147,8 +148,8 @@ extension QueryEncoder {
         throw .invalidRequest("parameters of type \(Value.self) have no keys; send a value without keys as a body")
     }
 
-    /// The value with a Double for each number that JSONSerialization reads as a decimal number because of its many
-    /// digits, if the Double has the same digits.
+    /// Replaces each number that JSONSerialization reads as a decimal number, because it has many digits, by a Double,
+    /// if the Double has the same digits.
     private static func withoutLongNumbers(_ value: Any) -> Any {
         switch value {
         case let number as NSDecimalNumber:
@@ -164,8 +165,8 @@ extension QueryEncoder {
 }
 
 extension JSONEncoder {
-    /// An encoder that writes the same value as the same bytes: with sorted keys and plain slashes, and dates as a
-    /// query encoder makes them.
+    /// Returns an encoder that always writes the same bytes for the same value: with sorted keys, unescaped slashes,
+    /// and dates converted by the query encoder.
     static func stable(_ encoder: QueryEncoder = QueryEncoder()) -> JSONEncoder {
         let json = JSONEncoder()
         json.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -12,9 +12,10 @@ import Foundation
 /// nonisolated struct User: Decodable { let name: String }
 /// ```
 ///
-/// The item is `Decodable`, `Data`, a ``NetworkResponse`` or `Void`, read as in ``APIRequest``; another one is made by
-/// `item`. The compiler knows which: in generic code write `Item: Decodable`, and in modules that are on the main actor by
-/// default `nonisolated struct` for the item. A request that is made in several places, or kept in an outbox, is better a type that is an ``APIRequest``.
+/// The item is `Decodable`, `Data`, a ``NetworkResponse`` or `Void`, and is read as in ``APIRequest``. For any other
+/// type, pass `item`. The compiler chooses the initializer by the item's type. In generic code, therefore write
+/// `Item: Decodable`; in modules with default main-actor isolation, declare the item as a `nonisolated struct`. For a
+/// request that is made in several places or kept in an outbox, declare a type that conforms to ``APIRequest`` instead.
 public struct Request<Item: Sendable>: APIRequest {
     public var api: String
     public var method: NetworkService.Method
@@ -25,7 +26,7 @@ public struct Request<Item: Sendable>: APIRequest {
     public var options: RequestOptions
     private let makeItem: @Sendable (NetworkResponse) throws -> Item
 
-    /// A GET of an item of any type.
+    /// Creates a GET request for an item of any type.
     ///
     /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
     public init(
@@ -39,17 +40,17 @@ public struct Request<Item: Sendable>: APIRequest {
         self.init(.get, api, params: params, query: query, headers: headers, options: options, item: item)
     }
 
-    /// A request of any method, for an item of any type.
+    /// Creates a request of any method, for an item of any type.
     ///
     /// - Parameters:
-    ///   - method: of the message.
-    ///   - api: see ``BaseAPIRequest/api``. Text from elsewhere is put into it as `"files/\(segment: name)"`.
-    ///   - params: see ``BaseAPIRequest/params``. Default nil.
-    ///   - query: the place of the parameters. Default ``NetworkService/QueryType/automatic``.
-    ///   - headers: see ``BaseAPIRequest/headers``. Default nil.
-    ///   - body: the body, if it does not come from `params`. Default nil.
-    ///   - options: all the rest. Default: that of the host.
-    ///   - item: makes the item on a background thread, see ``APIRequest/item(from:)``. Without it the item has to be
+    ///   - method: the HTTP method.
+    ///   - api: see ``BaseAPIRequest/api``. Insert strings from other sources as `"files/\(segment: name)"`.
+    ///   - params: see ``BaseAPIRequest/params``. Defaults to `nil`.
+    ///   - query: the place of the parameters. Defaults to ``NetworkService/QueryType/automatic``.
+    ///   - headers: see ``BaseAPIRequest/headers``. Defaults to `nil`.
+    ///   - body: the body, if it does not come from `params`. Defaults to `nil`.
+    ///   - options: all other settings. Defaults to those of the host.
+    ///   - item: makes the item on a background thread, see ``APIRequest/item(from:)``. Without it, the item must be
     ///     `Decodable`, `Data`, a ``NetworkResponse`` or `Void`.
     public init(
         _ method: NetworkService.Method,
@@ -71,7 +72,7 @@ public struct Request<Item: Sendable>: APIRequest {
 }
 
 extension Request where Item: Decodable {
-    /// A GET of an item that is decoded, or of `Data`.
+    /// Creates a GET request for a `Decodable` item, or for `Data`.
     ///
     /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
     public init(
@@ -84,7 +85,7 @@ extension Request where Item: Decodable {
         self.init(.get, api, params: params, query: query, headers: headers, options: options)
     }
 
-    /// A request of any method, for an item that is decoded, or for `Data`.
+    /// Creates a request of any method, for a `Decodable` item, or for `Data`.
     ///
     /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
     public init(
@@ -109,14 +110,14 @@ extension Request where Item: Decodable {
     }
 
     private static func decoded(_ response: NetworkResponse) throws -> Item {
-        // The body itself, as that of each request.
+        // Return the body itself, as every request with a `Data` item does.
         if Item.self == Data.self, let body = response.body as? Item { return body }
         return try response.decode(Item.self)
     }
 }
 
 extension Request where Item == NetworkResponse {
-    /// A GET of the response itself.
+    /// Creates a GET request for the response itself.
     ///
     /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
     public init(
@@ -129,7 +130,7 @@ extension Request where Item == NetworkResponse {
         self.init(.get, api, params: params, query: query, headers: headers, options: options)
     }
 
-    /// A request of any method, for the response itself.
+    /// Creates a request of any method, for the response itself.
     ///
     /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
     public init(
@@ -155,7 +156,7 @@ extension Request where Item == NetworkResponse {
 }
 
 extension Request where Item == Void {
-    /// A GET whose answer is not read.
+    /// Creates a GET request that ignores the response.
     ///
     /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
     public init(
@@ -168,7 +169,7 @@ extension Request where Item == Void {
         self.init(.get, api, params: params, query: query, headers: headers, options: options)
     }
 
-    /// A request of any method, whose answer is not read.
+    /// Creates a request of any method that ignores the response.
     ///
     /// - Parameters: see ``init(_:_:params:query:headers:body:options:item:)``.
     public init(
@@ -194,14 +195,14 @@ extension Request where Item == Void {
 }
 
 extension String.StringInterpolation {
-    /// Puts a text from elsewhere into a path, as one segment of it: every byte that is not a letter, a digit, `-`,
-    /// `.`, `_` or `~` is percent-encoded (RFC 3986, section 2.3), the slash included.
+    /// Inserts a string from another source into a path as one segment. Every byte except letters, digits, `-`, `.`,
+    /// `_` and `~` is percent-encoded (RFC 3986, section 2.3), including the slash.
     ///
     /// ```swift
     /// func file(_ name: String) -> String { "files/\(segment: name)" }   // "a/b?" becomes "files/a%2Fb%3F"
     /// ```
     ///
-    /// A segment that is empty, `.` or `..` would lead to another resource. The request ends with
+    /// A segment that is empty, `.` or `..` would lead to another resource. The request then fails with
     /// ``NetworkError/Code/invalidRequest`` and is not sent, even if the string is in its query, headers or body.
     public mutating func appendInterpolation(segment value: some CustomStringConvertible) {
         let text = value.description

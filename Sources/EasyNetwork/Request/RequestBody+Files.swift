@@ -3,15 +3,15 @@ import Foundation
 extension RequestBody {
     static let unknownContentType = "application/octet-stream"
 
-    /// The media type of a file (IANA's registry of media types, and types in wide use).
+    /// Returns the media type of a file (IANA's registry of media types, and types in wide use).
     ///
-    /// - Parameter fileExtension: in any case, without the dot.
+    /// - Parameter fileExtension: the extension in any case, without the dot.
     static func contentType(forExtension fileExtension: String) -> String {
         contentTypes[fileExtension.lowercased()] ?? unknownContentType
     }
 
-    /// Whether a request's Content-Type names another format than its body has, or lacks the boundary of its parts, so
-    /// that no server could read the body. Plain text and bytes of an unknown type may be of any format.
+    /// Returns whether a request's Content-Type names another format than its body has, or lacks the boundary of its
+    /// parts, so that no server could read the body. Plain text and bytes of an unknown type can have any format.
     ///
     /// - Parameter bodyType: the body's own type.
     static func contradicts(_ contentType: String, _ bodyType: String) -> Bool {
@@ -24,7 +24,7 @@ extension RequestBody {
         return format != self.format(own) && own.essence != "text/plain" && own.essence != unknownContentType
     }
 
-    /// The name of one of the formats that the package writes itself.
+    /// Returns the name of a format that the package writes itself, or nil for others.
     private static func format(_ type: MediaType) -> String? {
         if type.isJSON { return "json" }
         if type.essence.hasPrefix("multipart/") { return "multipart" }
@@ -57,9 +57,9 @@ extension RequestBody {
 }
 
 extension TransportBody {
-    /// The number of bytes; nil when it is not known.
+    /// Returns the number of bytes, or nil if it is unknown.
     ///
-    /// - Parameter role: begins the message of the error.
+    /// - Parameter role: the beginning of the error's message.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a file that cannot be sent.
     package func length(as role: String = "the body") throws(NetworkError) -> Int? {
         switch self {
@@ -70,9 +70,9 @@ extension TransportBody {
         }
     }
 
-    /// The same bytes as a stream; nil for a body without bytes.
+    /// Returns the same bytes as a stream, or nil for a body without bytes.
     ///
-    /// - Throws: as ``length(as:)``.
+    /// - Throws: see ``length(as:)``.
     func stream(as role: String = "the body") throws(NetworkError) -> TransportBodyStream? {
         switch self {
         case .none: nil
@@ -85,21 +85,21 @@ extension TransportBody {
     private static func length(of url: URL, _ role: String) throws(NetworkError) -> Int {
         func failure(_ reason: String) -> NetworkError {
             let place = url.isFileURL ? url.path : url.withoutSecrets
-            return .invalidRequest("\(role) is to be read from \(place), which \(reason)")
+            return .invalidRequest("\(role) cannot be read from \(place), which \(reason)")
         }
-        guard url.isFileURL else { throw failure("is no file") }
+        guard url.isFileURL else { throw failure("is not a file URL") }
         var isDirectory: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory) else {
             throw failure("does not exist")
         }
         guard !isDirectory.boolValue else { throw failure("is a directory") }
-        // The attributes of a link are those of the link itself.
+        // Resolve links: the attributes of a link are those of the link itself.
         let path = url.resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         // A pipe has no length, and reading it would block.
         guard attributes?[.type] as? FileAttributeType == .typeRegular, let size = attributes?[.size] as? NSNumber
         else {
-            throw failure("is no regular file")
+            throw failure("is not a regular file")
         }
         guard FileManager.default.isReadableFile(atPath: path) else { throw failure("is not readable") }
         guard let count = Int(exactly: size.int64Value) else { throw failure("is too large for this platform") }

@@ -1,33 +1,34 @@
 import Foundation
 
 extension RequestBody {
-    /// The body compressed with gzip (RFC 1952) while it is sent, in constant memory, with `Content-Encoding: gzip`
-    /// (RFC 9110, section 8.4.1.3).
+    /// Returns the body compressed with gzip (RFC 1952), with `Content-Encoding: gzip` (RFC 9110, section 8.4.1.3). It
+    /// is compressed while it is sent, in constant memory.
     ///
     /// ```swift
     /// let body = RequestBody.file(file).gzipped()
     /// ```
     ///
-    /// Only for servers that are known to accept it: one that does not answers 415 or takes the bytes for the body.
+    /// Use it only for servers that accept gzip: another server responds with 415, or takes the compressed bytes for
+    /// the body.
     ///
-    /// - A body in memory is compressed when the request is built, and sent with its `Content-Length`. That of a file,
-    ///   a stream or a form is not known before its end: over HTTP/1.1 it is sent in chunks, and an upload has no
-    ///   total. ``URLSessionTransport`` writes such a body to a file first, as it does with every stream.
-    /// - It can be sent again, by a retry or a redirect, if the body itself can.
-    /// - A body without bytes is sent as it is, as is one that is compressed already: when the request has a
-    ///   `Content-Encoding`, or its `Content-Type` is that of an image, a video, audio, a PDF or an archive. Of these,
-    ///   formats without compression of their own, such as SVG, BMP and WAV, are compressed. A form is, whatever its
-    ///   parts are.
+    /// - A body in memory is compressed when the request is built, and sent with its `Content-Length`. The compressed
+    ///   length of a file, a stream or a form is unknown until its end: over HTTP/1.1 it is sent in chunks, and an
+    ///   upload has no total. ``URLSessionTransport`` first writes such a body to a file, as it does with every stream.
+    /// - The compressed body can be sent again, by a retry or a redirect, if the body itself can.
+    /// - A body without bytes is sent unchanged. So is a body that is already compressed: if the request has a
+    ///   `Content-Encoding`, or its `Content-Type` names an image, a video, audio, a PDF or an archive. Formats without
+    ///   their own compression, such as SVG, BMP and WAV, are compressed nevertheless. A form is always compressed,
+    ///   whatever its parts are.
     ///
-    /// It is made by the Compression framework on Apple's platforms, on Linux by zlib (libz.so.1), which is looked for
-    /// at run time. Without it the request ends with ``NetworkError/Code/invalidRequest``.
+    /// The Compression framework compresses on Apple's platforms, and zlib (libz.so.1) on Linux, where it is loaded at
+    /// run time. Without zlib, the request fails with ``NetworkError/Code/invalidRequest``.
     public func gzipped() -> RequestBody {
         var body = self
         body.isGzipped = true
         return body
     }
 
-    /// Whether bytes of this type get hardly smaller.
+    /// Returns whether gzip would hardly reduce the size of this type.
     static func isCompressed(_ contentType: String?) -> Bool {
         guard let type = contentType.flatMap(MediaType.init)?.essence else { return false }
         if plainTypes.contains(type) || type.hasSuffix("+xml") { return false }
@@ -52,7 +53,7 @@ extension RequestBody {
 }
 
 extension TransportBody {
-    /// The same bytes in gzip; nil for a body without bytes.
+    /// Returns the same bytes in gzip, or nil for a body without bytes.
     func gzipped() throws(NetworkError) -> TransportBody? {
         if case .data(let data) = self {
             guard !data.isEmpty else { return nil }
@@ -67,7 +68,7 @@ extension TransportBody {
     }
 }
 
-/// The bytes of a body in gzip.
+/// The gzip-compressed bytes of a body.
 private struct GzippedPieces: AsyncSequence, Sendable {
     let stream: TransportBodyStream
 
@@ -89,7 +90,7 @@ private struct GzippedPieces: AsyncSequence, Sendable {
             state = (reader, compressor)
             while let piece = try await reader.next() {
                 count += piece.count
-                // The transport cannot tell.
+                // The transport cannot detect excess bytes in the compressed body.
                 if let length = stream.length, count > length { break }
                 let bytes = try compressor.compress(piece)
                 if !bytes.isEmpty { return bytes }

@@ -6,20 +6,21 @@ import Foundation
 /// host.filters = [{ draft in draft.parameters["lang"] = "de" }]
 /// ```
 public struct RequestDraft {
-    /// The request as its user made it.
+    /// The original request.
     public let request: any BaseAPIRequest
-    /// The method.
+    /// The HTTP method.
     public var method: NetworkService.Method
-    /// The address without the parameters; http and https only.
+    /// The URL without the parameters. Its scheme must be http or https.
     public var url: URL
-    /// The parameters; those of an `Encodable` value as a dictionary. They may hold what ``BaseAPIRequest/params`` may.
+    /// The parameters. Those of an `Encodable` value are a dictionary. The values can be of any type that
+    /// ``BaseAPIRequest/params`` lists.
     public var parameters: [String: Any]
     /// The header fields of the host and of the request.
     public var headers: HTTPHeaders
 }
 
 extension RequestDraft: CustomStringConvertible, CustomReflectable {
-    /// Method and address without user, password, query and fragment, which may be secrets.
+    /// The method and the URL without user, password, query and fragment, which can be secrets.
     public var description: String {
         "\(method.rawValue) \(url.withoutSecrets)"
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Observes, changes or refuses the messages and answers of a host or of one request.
+/// A type that observes, changes or rejects the messages and responses of a host or of one request.
 ///
 /// ```swift
 /// struct Signature: RequestInterceptor {
@@ -12,23 +12,24 @@ import Foundation
 /// }
 /// ```
 ///
-/// The interceptors of the host come first, then those of the request; for answers the order is reversed. Each is
-/// called for each attempt, but not for redirects: the header fields that it adds stay, except for credentials. Both
-/// methods run in a task that is cancelled with the request; both have a default that changes nothing. They are to wait
-/// by `await`: before macOS 15, iOS 18 and their siblings one that blocks its thread holds one of Swift's pool, which
-/// has as many as there are processors for all tasks of the program.
+/// For messages, the interceptors of the host are called first, then those of the request; for responses, the order is
+/// reversed. Each is called for every attempt, but not for redirects: the header fields that it adds are kept, except
+/// for credentials. Both methods run in a task that is cancelled with the request, and both have a default that changes
+/// nothing. Wait with `await`. Before macOS 15, iOS 18 and the aligned releases, an interceptor that blocks its thread
+/// blocks one thread of Swift's pool, which has only as many threads as there are processors for all tasks of the
+/// program.
 public protocol RequestInterceptor: Sendable {
     /// Changes the message of an attempt, before the credential is added.
     ///
-    /// - Throws: any error, which ends the request before anything is sent. All but a ``NetworkError`` become
+    /// - Throws: any error, which ends the request before anything is sent. Errors other than ``NetworkError`` become
     ///   ``NetworkError/Code/refused``.
     func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest
 
-    /// Judges the result of an attempt, before authentication and ``RetryPolicy`` do.
+    /// Evaluates the result of an attempt, before authentication and ``RetryPolicy`` do.
     ///
     /// - Parameters:
-    ///   - result: a validated answer or a failure, as the interceptor before left it.
-    ///   - context: the request and its attempts so far, this one included.
+    ///   - result: a validated response or a failure, as the previous interceptor left it.
+    ///   - context: the request and its attempts so far, including this one.
     func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision
 }
 
@@ -56,19 +57,19 @@ extension RequestInterceptor {
 public enum ResponseDecision: Sendable {
     /// Keeps the result.
     case proceed
-    /// Makes the result a success with this answer, for example with that of a status that was not accepted.
+    /// Makes the result a success with this response, for example one whose status was not accepted.
     case succeed(NetworkResponse)
-    /// Makes the result a failure, which may still be retried, for example for an error in a body of status 200.
+    /// Makes the result a failure, which can still be retried, for example for an error in the body of a 200 response.
     case fail(NetworkError)
-    /// Ends the request with ``NetworkError/Code/cancelled``, without a call of the closures and the delegate of its
+    /// Ends the request with ``NetworkError/Code/cancelled``, without calling the closures and the delegate of its
     /// operation. The next interceptors are not called.
     case stop
-    /// Sends the request again after a delay in seconds, whatever its method, at most 20 times for one request. A body
-    /// that can be read only once cannot be sent again. The next interceptors are not called.
+    /// Sends the request again after a delay in seconds, whatever its method, at most 20 times per request. A body that
+    /// can be read only once cannot be sent again. The next interceptors are not called.
     case sendAgain(after: TimeInterval = 0)
 }
 
-/// The surroundings of an attempt, for interceptors.
+/// The context of an attempt, for interceptors.
 ///
 /// ```swift
 /// func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
@@ -80,6 +81,6 @@ public enum ResponseDecision: Sendable {
 public struct AttemptContext: Sendable {
     /// The original request.
     public let request: any BaseAPIRequest
-    /// The attempts before this one; in ``RequestInterceptor/didReceive(_:context:)`` this one is the last.
+    /// The attempts before this one. In ``RequestInterceptor/didReceive(_:context:)``, the last one is this attempt.
     public let history: [NetworkAttempt]
 }

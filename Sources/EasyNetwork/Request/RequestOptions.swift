@@ -4,8 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The settings of a request besides what it asks for. Its fields have the names and types of ``HostSettings`` and are
-/// laid over them; nil means those of the host.
+/// The settings of one request. Its properties have the names and types of ``HostSettings`` and override them; `nil`
+/// means the host's value.
 ///
 /// ```swift
 /// struct GetNews: APIRequest {
@@ -15,7 +15,7 @@ import FoundationNetworking
 /// }
 /// ```
 ///
-/// For what all requests of a server have in common see <doc:ParametersAndBodies>.
+/// For settings that all requests of a server share, see <doc:ParametersAndBodies>.
 public struct RequestOptions: Sendable {
     private struct Values: Sendable {
         var baseURL: URL?
@@ -49,21 +49,22 @@ public struct RequestOptions: Sendable {
         var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)?
     }
 
-    /// In an object of its own: several steps of a call read the options, and a request without any shares one.
+    /// The values are in a shared object, because several steps of a call read them, and all requests without options
+    /// share one.
     private var values: Shared<Values>
 
-    /// The default of a request.
+    /// The options of a request that declares none.
     static let standard = RequestOptions()
 
     // MARK: The address
 
-    /// The base URL of this request. Default nil: the host's.
+    /// The base URL of this request. Defaults to `nil`: the host's.
     public var baseURL: URL? {
         get { values.value.baseURL }
         set { values.value.baseURL = newValue }
     }
 
-    /// Whether ``HostSettings/cdnURL`` is the base URL, if the host has one. Default false.
+    /// Whether ``HostSettings/cdnURL`` is the base URL, if the host has one. Defaults to `false`.
     public var useCDN: Bool {
         get { values.value.useCDN }
         set { values.value.useCDN = newValue }
@@ -71,64 +72,65 @@ public struct RequestOptions: Sendable {
 
     // MARK: The message
 
-    /// The encoder of the parameters in a query or a form. Default nil: the host's.
+    /// The encoder of the parameters in a query or a form. Defaults to `nil`: the host's.
     public var queryEncoder: QueryEncoder? {
         get { values.value.queryEncoder }
         set { values.value.queryEncoder = newValue }
     }
 
-    /// The names of header fields of the host that are not sent with this request, in any case: fields of
-    /// ``HostSettings/standardHeaders`` and ``HostSettings/headers``. Default none.
+    /// The names of the host's header fields that are not sent with this request: fields of
+    /// ``HostSettings/standardHeaders`` and ``HostSettings/headers``. Names are case-insensitive. Defaults to an empty
+    /// set.
     public var omittedHeaders: Set<String> {
         get { values.value.omittedHeaders }
         set { values.value.omittedHeaders = newValue }
     }
 
-    /// The filters of this request in place of ``HostSettings/filters``. Default nil: the host's.
+    /// The filters of this request, which replace ``HostSettings/filters``. Defaults to `nil`: the host's.
     public var filters: [@Sendable (inout RequestDraft) throws -> Void]? {
         get { values.value.filters }
         set { values.value.filters = newValue }
     }
 
-    /// The interceptors of this request, which come after those of the host and are closer to the network. Default
-    /// none.
+    /// The interceptors of this request, which are called after those of the host and are closer to the network.
+    /// Defaults to an empty array.
     public var interceptors: [any RequestInterceptor] {
         get { values.value.interceptors }
         set { values.value.interceptors = newValue }
     }
 
-    /// The value of `Idempotency-Key`, the same for every attempt: a server that knows the key acts once, so that a
-    /// POST may be retried. Default nil: none.
+    /// The value of `Idempotency-Key`, which is the same for every attempt. A server that supports the key acts only
+    /// once, so a POST can be retried. Defaults to `nil`, which sends no key.
     public var idempotencyKey: String? {
         get { values.value.idempotencyKey }
         set { values.value.idempotencyKey = newValue }
     }
 
-    /// Whether the messages carry their trace, see ``HostSettings/sendsTraceContext``. With true they carry it to the
-    /// origin of the request, also where that is not the host's. Default nil: as the host says.
+    /// Whether the messages carry their trace, see ``HostSettings/sendsTraceContext``. If true, they carry it to the
+    /// origin of the request, even if that is not the host's. Defaults to `nil`: the host's setting.
     public var sendsTraceContext: Bool? {
         get { values.value.sendsTraceContext }
         set { values.value.sendsTraceContext = newValue }
     }
 
-    /// A finished message. It replaces all of the request but ``timeout``, ``deadlines`` and the rules for answers, and
-    /// goes out as it is, without the host's headers, filters, credentials, cookies and traces, and those of its answer
-    /// are not stored. Interceptors see it. Default nil.
+    /// A complete message, which replaces the whole request except ``timeout``, ``deadlines`` and the rules for
+    /// responses. It is sent unchanged, without the host's headers, filters, credentials, cookies and traces, and the
+    /// cookies of its response are not stored. Interceptors see it. Defaults to `nil`.
     ///
-    /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never
-    /// sent again.
+    /// Its URL, method, headers, body and timeout are used. A body stream can be read only once, so such a request is
+    /// never sent again.
     public var customURLRequest: URLRequest? {
         get { values.value.customURLRequest }
         set { values.value.customURLRequest = newValue }
     }
 
-    /// Whether the request may go over a cellular network. Default true. It has an effect on Apple's platforms only.
+    /// Whether the request can use a cellular network. Defaults to `true`. It has an effect only on Apple's platforms.
     public var allowsCellularAccess: Bool {
         get { values.value.allowsCellularAccess }
         set { values.value.allowsCellularAccess = newValue }
     }
 
-    /// The kind of traffic. Default `default`. It has an effect on Apple's platforms only.
+    /// The kind of traffic. Defaults to `default`. It has an effect only on Apple's platforms.
     public var networkServiceType: URLRequest.NetworkServiceType {
         get { values.value.networkServiceType }
         set { values.value.networkServiceType = newValue }
@@ -136,28 +138,28 @@ public struct RequestOptions: Sendable {
 
     // MARK: The user
 
-    /// The credential instead of the host's ``HostSettings/authentication``: a user with a password, or a token. It is
-    /// sent with the first attempt, and not refreshed when the server refuses it. An `Authorization` in
-    /// ``BaseAPIRequest/headers`` replaces it. Default nil.
+    /// The credential that replaces the host's ``HostSettings/authentication``: a user name with a password, or a
+    /// token. It is sent with the first attempt, and not refreshed when the server rejects it. An `Authorization` field
+    /// in ``BaseAPIRequest/headers`` replaces it. Defaults to `nil`.
     public var credential: HTTPCredential? {
         get { values.value.credential }
         set { values.value.credential = newValue }
     }
 
-    /// Whether the host's ``HostSettings/authentication`` applies. False for a request that signs in: it carries no
-    /// older credential, and a refusal is its answer. Default true.
+    /// Whether the host's ``HostSettings/authentication`` applies. Set it to false for a request that signs in: the
+    /// request then carries no older credential, and a rejection is its response. Defaults to `true`.
     public var isAuthenticated: Bool {
         get { values.value.isAuthenticated }
         set { values.value.isAuthenticated = newValue }
     }
 
-    /// The cookies of this request. Default nil: the host's.
+    /// The cookies of this request. Defaults to `nil`: the host's.
     public var cookies: CookieJar? {
         get { values.value.cookies }
         set { values.value.cookies = newValue }
     }
 
-    /// Whether cookies are sent and stored. Default true.
+    /// Whether cookies are sent and stored. Defaults to `true`.
     public var usesCookies: Bool {
         get { values.value.usesCookies }
         set { values.value.usesCookies = newValue }
@@ -165,21 +167,22 @@ public struct RequestOptions: Sendable {
 
     // MARK: Time
 
-    /// The longest time in seconds of one attempt, from its start to its last byte. Default nil: that of ``deadlines``.
+    /// The timeout of one attempt in seconds, from its start to its last byte. Defaults to `nil`: the timeout of
+    /// ``deadlines``.
     public var timeout: TimeInterval? {
         get { values.value.timeout }
         set { values.value.timeout = newValue }
     }
 
-    /// The deadlines of one attempt. Default nil: the host's.
+    /// The deadlines of one attempt. Defaults to `nil`: the host's.
     public var deadlines: TransportDeadlines? {
         get { values.value.deadlines }
         set { values.value.deadlines = newValue }
     }
 
-    /// The longest time in seconds of all attempts together, from the building of the request to its last byte, delays
-    /// and redirects included; the time in a queue does not count. Afterwards the request ends with
-    /// ``NetworkError/Code/timedOut``. Default nil: no limit.
+    /// The timeout of all attempts together in seconds, from building the request to its last byte, including delays
+    /// and redirects but not the time in a queue. When it has passed, the request fails with
+    /// ``NetworkError/Code/timedOut``. Defaults to `nil`: no limit.
     public var overallTimeout: TimeInterval? {
         get { values.value.overallTimeout }
         set { values.value.overallTimeout = newValue }
@@ -187,39 +190,39 @@ public struct RequestOptions: Sendable {
 
     // MARK: The answer
 
-    /// The rule for sending the request again after a failure. Default nil: the host's, by default two retries of
+    /// The rule for sending the request again after a failure. Defaults to `nil`: the host's, by default two retries of
     /// idempotent methods.
     public var retry: RetryPolicy? {
         get { values.value.retry }
         set { values.value.retry = newValue }
     }
 
-    /// The rule for holding the request back while its server fails. It shares the circuit of the host's calls. Default
-    /// nil: the host's, by default none; ``CircuitBreaker/never`` switches it off.
+    /// The rule for holding back the request while its server fails. It shares the circuit of the host's calls.
+    /// Defaults to `nil`: the host's, by default none. ``CircuitBreaker/never`` turns it off.
     public var circuitBreaker: CircuitBreaker? {
         get { values.value.circuitBreaker }
         set { values.value.circuitBreaker = newValue }
     }
 
-    /// The redirects that are followed. Default nil: the host's, by default up to 20.
+    /// The redirects that are followed. Defaults to `nil`: the host's, by default up to 20.
     public var redirects: RedirectPolicy? {
         get { values.value.redirects }
         set { values.value.redirects = newValue }
     }
 
-    /// The use of the cache. Default nil: ``HostSettings/cachePolicy``, by default ``CachePolicy/never``.
+    /// The use of the cache. Defaults to `nil`: ``HostSettings/cachePolicy``, by default ``CachePolicy/never``.
     public var cache: CachePolicy? {
         get { values.value.cache }
         set { values.value.cache = newValue }
     }
 
-    /// The answers that are a success. Default nil: the host's, by default statuses 200 to 299.
+    /// The responses that count as a success. Defaults to `nil`: the host's, by default statuses 200 to 299.
     public var validation: ResponseValidation? {
         get { values.value.validation }
         set { values.value.validation = newValue }
     }
 
-    /// The decoder of `Decodable` items. Default nil: the host's.
+    /// The decoder of `Decodable` items. Defaults to `nil`: the host's.
     public var decoder: ResponseDecoder? {
         get { values.value.decoder }
         set { values.value.decoder = newValue }
@@ -227,13 +230,13 @@ public struct RequestOptions: Sendable {
 
     // MARK: For jobs of the package
 
-    /// The body in place of the request's; its parameters go into the address then. Default nil.
+    /// The body that replaces the request's; the parameters then become part of the URL. Defaults to `nil`.
     package var body: RequestBody? {
         get { values.value.body }
         set { values.value.body = newValue }
     }
 
-    /// Called with the body of each message before it is sent, after all interceptors. Default nil.
+    /// Called with the body of each message before it is sent, after all interceptors. Defaults to `nil`.
     package var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)? {
         get { values.value.beginBody }
         set { values.value.beginBody = newValue }
@@ -241,26 +244,27 @@ public struct RequestOptions: Sendable {
 
     // MARK: The queue
 
-    /// The priority of the request in a queue. Default normal.
+    /// The priority of the request in a queue. Defaults to `normal`.
     public var priority: Operation.QueuePriority {
         get { values.value.priority }
         set { values.value.priority = newValue }
     }
 
-    /// The rule for the request while a like one waits or runs in its queue. Default ``RepeatPolicy/allow``.
+    /// The rule for the request while a request like it waits or runs in the same queue. Defaults to
+    /// ``RepeatPolicy/allow``.
     public var repeatPolicy: RepeatPolicy {
         get { values.value.repeatPolicy }
         set { values.value.repeatPolicy = newValue }
     }
 
-    /// The key that like requests share for ``repeatPolicy``. Default nil: the message that would be sent; a request
-    /// with ``interceptors`` of its own is like no other then.
+    /// The key that requests share to be alike for ``repeatPolicy``. Defaults to `nil`, which compares the messages
+    /// that would be sent; a request with its own ``interceptors`` is then like no other.
     public var repeatKey: String? {
         get { values.value.repeatKey }
         set { values.value.repeatKey = newValue }
     }
 
-    /// Creates options. Each has its default unless it is given.
+    /// Creates options. Each parameter sets the property of the same name and has its default.
     public init(
         timeout: TimeInterval? = nil,
         cache: CachePolicy? = nil,
@@ -323,7 +327,7 @@ public struct RequestOptions: Sendable {
         )
     }
 
-    /// A copy with changes.
+    /// Returns a copy with changes.
     ///
     /// ```swift
     /// let shop = RequestOptions(timeout: 10, retry: .never)

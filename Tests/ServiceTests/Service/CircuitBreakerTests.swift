@@ -76,10 +76,10 @@ struct CircuitBreakerTests: ServiceSuite {
         expect(
             refused.message,
             equals: "the circuit to api.example.com:444 is open after 3 failures in a row, "
-                + "the last one status 503; the next trial may go in 5 s"
+                + "the last one status 503; the next trial can start in 5 s"
         )
         clock.advance(by: 4.5)
-        await expect(error(service)?.message?.hasSuffix("the next trial may go in 0.5 s"), equals: true)
+        await expect(error(service)?.message?.hasSuffix("the next trial can start in 0.5 s"), equals: true)
         expect(transport.requests.count, equals: 3)
         clock.advance(by: 0.5)
         // Its trial.
@@ -114,7 +114,7 @@ struct CircuitBreakerTests: ServiceSuite {
         await expect(transport.waitForRequests(4))
         for _ in 0..<3 {
             let refused = await error(service)
-            expect(refused?.message?.hasSuffix("a trial is under way"), equals: true)
+            expect(refused?.message?.hasSuffix("a trial is running"), equals: true)
             expect(refused?.headers["Retry-After"] == nil)
         }
         trial.cancel()

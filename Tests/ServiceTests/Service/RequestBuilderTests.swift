@@ -204,7 +204,7 @@ struct RequestBuilderTests {
         let table: [(RequestBody, String)] = [
             (.json(["list": [1, Double.nan]]), "list[1]"), (.json(Failing()), "type Failing"),
             (.form(["a": ["b": Double.nan]]), "parameter a.b"), (.file(missing), "does not exist"),
-            (.file(FileManager.default.temporaryDirectory), "is a directory"), (.file(web), "is no file"),
+            (.file(FileManager.default.temporaryDirectory), "is a directory"), (.file(web), "is not a file URL"),
         ]
         for (body, fragment) in table {
             let text = message(AnyRequest(method: .post, body: body))

@@ -130,9 +130,9 @@ struct JSONValueTests {
             (["a": Holder()], "parameter a: a value of type Holder"),
             (["a": Double.nan], "parameter a: nan"), (["a": [Float.infinity]], "parameter a[0]: inf"),
             (["a": NSNumber(value: -Double.infinity)], "parameter a: -inf"), (["a": Decimal.nan], "parameter a: NaN"),
-            (["a": [1: 2]], "parameter a: a key of type Int"),
+            (["a": [1: 2]], "parameter a: keys must be Strings"),
             (["a": Set([1])], "parameter a: a value of type Set<Int>"),
-            (["a": Itself()], "parameter a: values lie more than 100 deep"),
+            (["a": Itself()], "parameter a: values are nested more than 100 levels deep"),
             (["a": { 1 } as () -> Int], "parameter a:"),
         ]
         for (value, fragment) in table + dates.map({ (["a": $0], "parameter a: a date outside") }) {

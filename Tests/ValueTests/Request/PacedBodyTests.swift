@@ -94,7 +94,7 @@ struct PacedBodyTests {
     func refusals() {
         for (size, delay) in [(0, 1), (-1, 1), (1, -1), (1, .nan), (1, .infinity)] as [(Int, TimeInterval)] {
             let body = RequestBody.text("x").paced(pieceSize: size, delay: delay)
-            expect(Built.failure(AnyRequest(method: .post, body: body)).hasPrefix("a body is paced by"))
+            expect(Built.failure(AnyRequest(method: .post, body: body)).hasPrefix("pieceSize must be"))
         }
     }
 

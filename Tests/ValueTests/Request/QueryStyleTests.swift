@@ -49,7 +49,7 @@ struct QueryStyleTests {
             expect(error?.message?.hasPrefix("parameter a.d: a date"), equals: true)
         }
         let error = #expect(throws: NetworkError.self) { try QueryEncoder(dates: { $0 }).encode(["a": Date()]) }
-        expect(error?.message?.hasPrefix("parameter a: values lie more than 100 deep"), equals: true)
+        expect(error?.message?.hasPrefix("parameter a: values are nested more than 100 levels deep"), equals: true)
     }
 
     @Test("REQ-2: null as the key alone, as an empty text, as a word, or left out")

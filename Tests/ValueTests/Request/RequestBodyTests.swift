@@ -151,7 +151,7 @@ struct RequestBodyTests {
         expect(failure(.file(loose)).contains("does not exist"))
         let pipe = folder.appendingPathComponent("pipe")
         expect(mkfifo(pipe.path, 0o600), equals: 0)
-        expect(failure(.file(pipe)).contains("is no regular file"))
+        expect(failure(.file(pipe)).contains("is not a regular file"))
         expect(failure(.file(folder)).contains("is a directory"))
     }
 

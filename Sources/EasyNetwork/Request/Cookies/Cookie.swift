@@ -4,27 +4,26 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A name and a value that a server asks a client to keep and to send back (RFC 6265).
+/// A name and a value that a server asks a client to store and to send back (RFC 6265).
 ///
-/// Foundation's `HTTPCookie`, by which programs see cookies, takes what a header field must not hold.
+/// Foundation's `HTTPCookie`, which users of the package see, accepts values that a header field must not contain.
 struct Cookie: Hashable, Sendable, Codable {
-    /// The largest sum of the bytes of name and value (section 6.1).
+    /// The maximum sum of the bytes of name and value (section 6.1).
     static let maximumCount = 4_096
 
     let name: String
     let value: String
-    /// The host, or the domain with all hosts below it, in lower case and without a leading dot.
+    /// The host, or the domain with all hosts below it, in lowercase and without a leading dot.
     let domain: String
     /// Whether the cookie is sent to ``domain`` only, and not to the hosts below it.
     let isHostOnly: Bool
-    /// The cookie is sent to paths that begin with this one, as whole segments.
+    /// The path prefix, in whole segments, of the requests that the cookie is sent with.
     let path: String
-    /// The end of the cookie's life; nil for a session cookie, which lasts as long as the jar and is not written to a
-    /// file.
+    /// The expiry date; nil for a session cookie, which lasts as long as the jar and is not written to a file.
     let expires: Date?
     /// Whether the cookie is sent over https only.
     let isSecure: Bool
-    /// Whether the server hides the cookie from scripts; the package does not use it.
+    /// Whether the server hides the cookie from scripts. The package does not use it.
     let isHTTPOnly: Bool
 
     /// - Throws: see ``check()``.
@@ -49,9 +48,9 @@ struct Cookie: Hashable, Sendable, Codable {
         try check()
     }
 
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain
-    ///   of a single label or an address that is not host-only, and for a name that begins with `__Secure-` or
-    ///   `__Host-` without the properties that this requires.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if a name, value, domain or path is invalid; if the domain is a
+    ///   single label or an address and the cookie is not host-only; or if the name begins with `__Secure-` or
+    ///   `__Host-` and the cookie lacks the properties that the prefix requires.
     func check() throws(NetworkError) {
         guard let fault else { return }
         throw NetworkError(code: .invalidRequest, message: "the cookie \(name.prefix(40).debugDescription) \(fault)")
@@ -68,7 +67,7 @@ struct Cookie: Hashable, Sendable, Codable {
             return "has an invalid domain: \(domain.prefix(100).debugDescription)"
         }
         if !isHostOnly, Self.isPublicSuffix(domain) || Self.isAddress(domain) {
-            return "has to be host-only, since \(domain.debugDescription) is an address or a single label"
+            return "must be host-only, because \(domain.debugDescription) is an address or a single label"
         }
         if path.utf8.first != UInt8(ascii: "/") || !HTTPSyntax.isFieldValue(path.utf8) {
             return "has an invalid path: \(path.prefix(100).debugDescription)"
@@ -78,15 +77,15 @@ struct Cookie: Hashable, Sendable, Codable {
         let prefix = name.lowercased()
         let isForHost = prefix.hasPrefix("__host-")
         if !isSecure, isForHost || prefix.hasPrefix("__secure-") {
-            return "has to be secure, since its name begins with __Host- or __Secure-"
+            return "must be secure, because its name begins with __Host- or __Secure-"
         }
         if isForHost, !isHostOnly || path != "/" {
-            return "has to be host-only and for the path /, since its name begins with __Host-"
+            return "must be host-only and have the path /, because its name begins with __Host-"
         }
         return nil
     }
 
-    /// Whether a text can be part of a `Cookie` field without becoming another cookie or another field.
+    /// Returns whether a string can be part of a `Cookie` field without becoming another cookie or another field.
     private static func isSendable(_ text: String) -> Bool {
         text.utf8.first?.isBlank != true && text.utf8.last?.isBlank != true && HTTPSyntax.isFieldValue(text.utf8)
             && !text.utf8.contains(UInt8(ascii: ";"))
@@ -112,7 +111,7 @@ extension Cookie {
         )
     }
 
-    /// Nil if Foundation refuses it.
+    /// The cookie as Foundation's type; nil if Foundation rejects it.
     var httpCookie: HTTPCookie? { httpCookie(value: value) }
 
     func httpCookie(value: String) -> HTTPCookie? {
@@ -127,7 +126,7 @@ extension Cookie {
 }
 
 extension Cookie: CustomReflectable {
-    /// Without children, so that a dump shows no value.
+    /// A mirror without children, so that a dump shows no value.
     var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -138,16 +137,16 @@ extension UInt8 {
 // MARK: - Set-Cookie
 
 extension Cookie {
-    /// Longer attributes, in bytes, are ignored (RFC 6265bis, section 5.6).
+    /// The maximum length of an attribute in bytes. Longer ones are ignored (RFC 6265bis, section 5.6).
     private static let maximumAttributeCount = 1_024
 
     /// Reads a `Set-Cookie` field as leniently as browsers do (RFC 6265, sections 5.2 and 5.3).
     ///
     /// - Parameters:
-    ///   - request: that of the answer with the field.
+    ///   - request: the request whose response has the field.
     ///   - date: the current date.
-    /// - Returns: nil for a field without name or `=`, with a control character, or with too long a name and value; and
-    ///   for a cookie that the server may not set.
+    /// - Returns: nil for a field without a name or `=`, with a control character, or whose name and value are too
+    ///   long; and for a cookie that the server is not allowed to set.
     init?(_ field: String, from request: CookieRequest, at date: Date) {
         guard HTTPSyntax.isFieldValue(field.utf8) else { return nil }
         let parts = field.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
@@ -198,7 +197,7 @@ extension Cookie {
         }
     }
 
-    /// The texts before and after the first `=`, without blanks at their ends.
+    /// Returns the strings before and after the first `=`, without spaces and tabs at their ends.
     private static func pair(_ text: Substring.UTF8View) -> (name: String, value: String) {
         func trimmed(_ part: Substring.UTF8View) -> String {
             let start = part.drop(while: \.isBlank)
@@ -208,16 +207,16 @@ extension Cookie {
         return (trimmed(text[..<sign]), trimmed(text[sign...].dropFirst()))
     }
 
-    /// The number of `Max-Age`; nil for any other text.
+    /// Returns the number of `Max-Age`, or nil for any other string.
     private static func seconds(_ text: String) -> TimeInterval? {
         let digits = text.utf8.first == UInt8(ascii: "-") ? text.utf8.dropFirst() : text.utf8[...]
         return !digits.isEmpty && digits.allSatisfy(\.isDigit) ? Double(text) : nil
     }
 }
 extension Date {
-    /// A date as cookies have it: a time, a day, a month and a year in any order and form (RFC 6265, section 5.1.1).
+    /// Reads a date in a cookie: a time, a day, a month and a year in any order and form (RFC 6265, section 5.1.1).
     ///
-    /// - Returns: nil when one of them is missing, or the day does not exist.
+    /// - Returns: nil if one of them is missing, or if the day does not exist.
     init?(cookieText text: String) {
         var time: CivilDate?
         var day: Int?
@@ -249,7 +248,7 @@ extension Date {
         }
     }
 
-    /// `8:49:37`, with anything behind it that does not begin with a digit.
+    /// Reads `8:49:37`, followed by anything that does not begin with a digit.
     private static func cookieTime(_ word: Substring.UTF8View) -> CivilDate? {
         let parts = word.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].allSatisfy(\.isDigit), parts[1].allSatisfy(\.isDigit),
@@ -259,7 +258,7 @@ extension Date {
         return CivilDate(hour: hour, minute: minute, second: second)
     }
 
-    /// The leading digits, if their count is allowed.
+    /// Returns the leading digits as a number, if their count is allowed.
     private static func number(_ text: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
         let found = text.prefix(while: \.isDigit)
         return digits.contains(found.count) ? Int(Substring(found)) : nil

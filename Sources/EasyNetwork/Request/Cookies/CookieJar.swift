@@ -5,50 +5,51 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Stores the cookies that servers set, and returns them for later requests (RFC 6265).
+/// A store of the cookies that servers set, for later requests (RFC 6265).
 ///
 /// ```swift
 /// let host = HostConfiguration(baseURL: url) { $0.cookies = CookieJar() }
 /// ```
 ///
-/// Several hosts may share a jar. Cookies are kept in memory, and with a file beyond the end of the program. The
-/// package has no list of public suffixes: a server cannot set a cookie for a single label such as `com`, but a server
-/// at `a.co.uk` can for `co.uk`. Use one jar for each server if the servers do not trust each other.
+/// Several hosts can share a jar. Cookies are kept in memory; with a file, they outlast the program. The package has no
+/// list of public suffixes: a server cannot set a cookie for a single label such as `com`, but a server at `a.co.uk`
+/// can set one for `co.uk`. Use one jar for each server if the servers do not trust each other.
 ///
-/// A cookie has at most 4,096 bytes of name and value. A jar keeps 50 cookies for a domain and 3,000 in all, and
-/// removes the least recently used ones first. It reads the first 200 `Set-Cookie` fields of a response. All members
-/// can be used from any thread; none waits for the file.
+/// The name and value of a cookie have at most 4,096 bytes together. A jar keeps 50 cookies for a domain and 3,000 in
+/// total, and removes the least recently used ones first. It reads the first 200 `Set-Cookie` fields of a response. All
+/// members can be used from any thread, and none waits for the file.
 public final class CookieJar: Sendable {
-    /// The cookies, and whether there are changes that are not in the file.
+    /// The cookies, and whether some changes are not in the file yet.
     private let state = Locked((store: CookieStore(), isWriteDue: false))
     /// Nil for a jar in memory.
     private let file: CookieFile?
     private let queue = DispatchQueue(label: "EasyNetwork.CookieJar", qos: .utility, autoreleaseFrequency: .workItem)
     private let clock: any NetworkClock
 
-    /// The reason why the file could not be read; nil after success, without a file, and for a jar in memory.
+    /// The reason why the file could not be read; `nil` if it was read or does not exist, and for a jar in memory.
     public let readError: NetworkError?
 
     /// Creates a jar in memory.
     ///
-    /// - Parameter clock: tells when cookies expire. Default ``SystemClock``.
+    /// - Parameter clock: the clock that determines when cookies expire. Defaults to ``SystemClock``.
     public init(clock: any NetworkClock = SystemClock()) {
         self.clock = clock
         file = nil
         readError = nil
     }
 
-    /// Creates a jar that is kept in a file, which only its owner can read. The file and its folder are created when
-    /// they do not exist.
+    /// Creates a jar that is kept in a file, which only its owner can read. The file and its folder are created if they
+    /// do not exist.
     ///
-    /// Reads the file at once. A damaged file, or one of more than 64 MiB, is renamed, with `.damaged` appended to its
-    /// name; the jar is empty then, and ``readError`` has the reason. A folder or a pipe in its place stays. Changes are written soon, in the background and
-    /// as a whole; ``save()`` waits for that. Session cookies are not written. Two jars with one file do not know of
-    /// each other: the last one to write wins.
+    /// The file is read immediately. If it is damaged or has more than 64 MiB, it is renamed, with `.damaged` appended
+    /// to its name; the jar is then empty, and ``readError`` has the reason. A folder or a pipe in its place is not
+    /// renamed. Changes are written soon, in the background, and the whole file is replaced; ``save()`` waits for that.
+    /// Session cookies are not written. Two jars with the same file do not know about each other: the last one to write
+    /// wins.
     ///
     /// - Parameters:
     ///   - file: the file of the jar.
-    ///   - clock: tells when cookies expire. Default ``SystemClock``.
+    ///   - clock: the clock that determines when cookies expire. Defaults to ``SystemClock``.
     public init(file: URL, clock: any NetworkClock = SystemClock()) {
         self.clock = clock
         let file = CookieFile(url: file)
@@ -71,17 +72,17 @@ public final class CookieJar: Sendable {
     /// - Parameters:
     ///   - headers: the header fields of the response.
     ///   - url: the URL of the response.
-    ///   - date: the current date. Default nil: by the clock of the jar.
+    ///   - date: the current date. Defaults to `nil`: the date of the jar's clock.
     public func store(_ headers: HTTPHeaders, from url: URL, at date: Date? = nil) {
         let now = date ?? clock.date
         change { $0.store(headers, from: url, at: now) }
     }
 
-    /// The value of the `Cookie` field for a request to a URL; nil without a cookie.
+    /// Returns the value of the `Cookie` field for a request to a URL, or `nil` without a cookie.
     ///
     /// - Parameters:
     ///   - url: the URL of the request.
-    ///   - date: the current date. Default nil: by the clock of the jar.
+    ///   - date: the current date. Defaults to `nil`: the date of the jar's clock.
     public func cookieHeader(for url: URL, at date: Date? = nil) -> String? {
         let now = date ?? clock.date
         return state.withLock { $0.store.header(for: url, at: now) }
@@ -91,21 +92,21 @@ public final class CookieJar: Sendable {
 
     /// The cookies that have not expired, in the order in which they were first set.
     ///
-    /// The domain of a cookie that is sent to one host only has no leading dot. Printing a cookie shows its value.
+    /// The domain of a cookie that is sent to only one host has no leading dot. Printing a cookie shows its value.
     public var cookies: [HTTPCookie] {
         state.withLock { $0.store }.cookies(at: clock.date).compactMap(\.httpCookie)
     }
 
-    /// Stores a cookie in the place of the one with the same name, domain and path.
+    /// Stores a cookie, replacing the one with the same name, domain and path.
     ///
     /// ```swift
     /// let theme = HTTPCookie(properties: [.name: "theme", .value: "dark", .domain: "example.com", .path: "/"])
     /// if let theme { try jar.set(theme) }
     /// ```
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain
-    ///   of a single label or an address that begins with a dot, and for a name that begins with `__Secure-` or
-    ///   `__Host-` without the properties that this requires.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if a name, value, domain or path is invalid; if the domain begins
+    ///   with a dot and is a single label or an address; or if the name begins with `__Secure-` or `__Host-` and the
+    ///   cookie lacks the properties that the prefix requires.
     public func set(_ cookie: HTTPCookie) throws(NetworkError) {
         let cookie = try Cookie(cookie)
         let now = clock.date
@@ -117,20 +118,20 @@ public final class CookieJar: Sendable {
         change { $0.remove { _ in true } }
     }
 
-    /// Removes some cookies.
+    /// Removes the cookies for which a closure returns true.
     ///
-    /// - Parameter isUnwanted: called once for each cookie, on the caller's thread. A cookie with a value that
-    ///   Foundation refuses comes with an empty one.
+    /// - Parameter isUnwanted: the closure, which is called once for each cookie, on the caller's thread. If Foundation
+    ///   rejects the value of a cookie, the closure gets the cookie with an empty value.
     public func remove(where isUnwanted: (HTTPCookie) -> Bool) {
-        // User code does not run under the lock.
+        // Don't hold the lock while user code runs.
         let all = state.withLock { $0.store }.cookies(at: .distantPast)
         let unwanted = Set(all.filter { ($0.httpCookie ?? $0.httpCookie(value: "")).map(isUnwanted) ?? true })
         change { $0.remove(where: unwanted.contains) }
     }
 
-    /// Returns when all earlier changes are in the file; at once for a jar in memory.
+    /// Waits until all earlier changes are in the file. For a jar in memory, it returns at once.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be written, or could neither be read nor
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the file cannot be written, or could neither be read nor
     ///   renamed. The cookies stay in memory, and the next change tries again.
     public func save() async throws(NetworkError) {
         guard let file else {
@@ -157,7 +158,7 @@ public final class CookieJar: Sendable {
         queue.add { try? self.write(to: file) }
     }
 
-    /// Called on the queue. A write covers all changes that were made before it.
+    /// Writes all changes that were made before the call. Called on the queue.
     private func write(to file: CookieFile) throws(NetworkError) {
         let changed = state.withLock { state in
             defer { state.isWriteDue = false }
@@ -177,18 +178,18 @@ public final class CookieJar: Sendable {
 private struct CookieFile {
     let url: URL
 
-    /// The most bytes that are read: several times what a full jar of the largest cookies has.
+    /// The maximum number of bytes to read: several times the size of a full jar of the largest cookies.
     private static let maximumCount = 67_108_864
 
     private struct Contents: Codable {
         var version = 1
-        /// Their expiry in seconds since 1970.
+        /// The cookies, with their expiry in seconds since 1970.
         var cookies: [Cookie]
     }
 
-    /// - Returns: an empty array when there is no file.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be read. It has been renamed, unless the
-    ///   error says that it stays.
+    /// - Returns: an empty array if there is no file.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the file cannot be read. The file has then been renamed,
+    ///   unless the error says that it stays.
     func read() throws(NetworkError) -> [Cookie] {
         do {
             let decoder = JSONDecoder()
@@ -197,11 +198,11 @@ private struct CookieFile {
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
             let data = try handle.read(upToCount: Self.maximumCount + 1) ?? Data()
             guard data.count <= Self.maximumCount else {
-                throw NetworkError(code: .invalidRequest, message: "it has more than \(Self.maximumCount) bytes")
+                throw NetworkError(code: .invalidRequest, message: "the file has more than \(Self.maximumCount) bytes")
             }
             let contents = try decoder.decode(Contents.self, from: data)
             guard contents.version == 1 else {
-                throw NetworkError(code: .invalidRequest, message: "it has the version \(contents.version)")
+                throw NetworkError(code: .invalidRequest, message: "the file has the version \(contents.version)")
             }
             for cookie in contents.cookies { try cookie.check() }
             return contents.cookies
@@ -212,9 +213,9 @@ private struct CookieFile {
         }
     }
 
-    /// Replaces the file in one step. Session cookies are left out.
+    /// Replaces the file in one step. Session cookies are omitted.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be written; the old one stays.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the file cannot be written; the old one is kept.
     func write(_ cookies: [Cookie]) throws(NetworkError) {
         let folder = url.deletingLastPathComponent()
         let temporary = folder.appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)")
@@ -224,11 +225,11 @@ private struct CookieFile {
             encoder.dateEncodingStrategy = .secondsSince1970
             let data = try encoder.encode(Contents(cookies: cookies.filter { $0.expires != nil }))
             try files.createDirectory(at: folder, withIntermediateDirectories: true)
-            // Only its owner can read it, from before it has contents.
+            // Create the file so that only its owner can read it, before it has contents.
             _ = files.createFile(atPath: temporary.path, contents: nil, attributes: [.posixPermissions: 0o600])
             let handle = try FileHandle(forWritingTo: temporary)
             try handle.write(contentsOf: data)
-            // Otherwise a power failure could leave the new name with an empty file.
+            // Without synchronizing, a power failure could leave an empty file under the new name.
             try handle.synchronize()
             try handle.close()
             guard rename(temporary.path, url.path) == 0 else {
@@ -245,7 +246,7 @@ private struct CookieFile {
         let aside = URL(fileURLWithPath: url.path + ".damaged")
         var status = stat()
         let exists = stat(url.path, &status) == 0
-        // A folder, a pipe or a device is not renamed: it is not the jar's.
+        // Don't rename a folder, a pipe or a device: it does not belong to the jar.
         let isMoved = exists && status.st_mode & S_IFMT == S_IFREG && rename(url.path, aside.path) == 0
         let stays = exists ? "; it stays, and cookies are not saved" : ""
         let consequence = isMoved ? "; it has been renamed to \(aside.path)" : stays
@@ -257,6 +258,6 @@ private struct CookieFile {
 }
 
 extension CookieJar: CustomReflectable {
-    /// Without children, so that a dump shows no value.
+    /// A mirror without children, so that a dump shows no value.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

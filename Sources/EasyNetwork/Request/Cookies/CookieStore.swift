@@ -2,7 +2,7 @@ import Foundation
 
 /// The cookies of a client, and the rules for storing and sending them (RFC 6265, sections 5.3 and 5.4).
 struct CookieStore {
-    /// The limits of cookies for one domain and in all; the least recently used cookies are removed first.
+    /// The limits for one domain and in total. The least recently used cookies are removed first.
     static let maximumCountPerDomain = 50
     static let maximumCount = 3_000
 
@@ -12,7 +12,7 @@ struct CookieStore {
     /// A cookie, and the order of its last use or change.
     private typealias Entry = (cookie: Cookie, used: Int)
 
-    /// In the order of creation; a cookie that replaces another has its place.
+    /// The entries in the order of creation. A cookie that replaces another takes its position.
     private var entries: [Entry] = []
     private var lastUse = 0
 
@@ -27,7 +27,7 @@ struct CookieStore {
 
     /// Applies the `Set-Cookie` fields of a response.
     ///
-    /// - Returns: whether a cookie changed that is written to a file.
+    /// - Returns: whether a cookie that is written to a file changed.
     mutating func store(_ headers: HTTPHeaders, from url: URL, at date: Date) -> Bool {
         guard let request = CookieRequest(url) else { return false }
         var isChanged = false
@@ -39,7 +39,7 @@ struct CookieStore {
         return isChanged
     }
 
-    /// The value of the `Cookie` field for a request; nil without a cookie.
+    /// Returns the value of the `Cookie` field for a request, or nil without a cookie.
     mutating func header(for url: URL, at date: Date) -> String? {
         guard let request = CookieRequest(url) else { return nil }
         var found: [Cookie] = []
@@ -49,16 +49,16 @@ struct CookieStore {
             found.append(entries[index].cookie)
         }
         guard !found.isEmpty else { return nil }
-        // Longer paths first, then older cookies: some servers use the first cookie of a name.
+        // Longer paths first, then older cookies: some servers use the first cookie with a name.
         let sorted = found.enumerated().sorted { left, right in
             (right.element.path.utf8.count, left.offset) < (left.element.path.utf8.count, right.offset)
         }
         return sorted.map { "\($0.element.name)=\($0.element.value)" }.joined(separator: "; ")
     }
 
-    /// Stores a cookie in the place of the one with the same name, domain and path, which an expired cookie removes.
+    /// Stores a cookie, replacing the one with the same name, domain and path. An expired cookie only removes it.
     ///
-    /// - Returns: whether a cookie changed that is written to a file.
+    /// - Returns: whether a cookie that is written to a file changed.
     mutating func set(_ cookie: Cookie, at date: Date) -> Bool {
         let index = entries.firstIndex { entry in
             entry.cookie.name == cookie.name && entry.cookie.domain == cookie.domain && entry.cookie.path == cookie.path
@@ -80,7 +80,7 @@ struct CookieStore {
         return old?.expires != nil || cookie.expires != nil
     }
 
-    /// - Returns: whether there was one.
+    /// - Returns: whether a cookie was removed.
     mutating func remove(where isUnwanted: (Cookie) -> Bool) -> Bool {
         let before = count
         entries.removeAll { isUnwanted($0.cookie) }
@@ -89,7 +89,7 @@ struct CookieStore {
 
     /// Removes the cookies that have expired, then the least recently used, down to the limit.
     ///
-    /// - Parameter domain: of the cookies that count; nil for all.
+    /// - Parameter domain: the domain of the cookies to count; nil for all.
     private mutating func trim(to limit: Int, of domain: String?, at date: Date) {
         func counts(_ entry: Entry) -> Bool { domain == nil || entry.cookie.domain == domain }
         guard entries.reduce(0, { counts($1) ? $0 + 1 : $0 }) > limit else { return }
@@ -100,8 +100,8 @@ struct CookieStore {
         entries.removeAll { counts($0) && $0.used < oldestKept }
     }
 
-    /// Whether a cookie that was received without TLS, and may be forged, would hide a secure one (RFC 6265bis, section
-    /// 5.7).
+    /// Returns whether a cookie that was received without TLS, and could be forged, would hide a secure one (RFC
+    /// 6265bis, section 5.7).
     private func hasSecure(over cookie: Cookie, at date: Date) -> Bool {
         entries.lazy.map { $0.cookie }.contains { secure in
             secure.isSecure && secure.name == cookie.name && !secure.isExpired(at: date)
@@ -128,7 +128,7 @@ struct CookieRequest {
         isSecure = scheme == "https"
     }
 
-    /// Whether a cookie is sent with the request (section 5.4).
+    /// Returns whether a cookie is sent with the request (section 5.4).
     func wants(_ cookie: Cookie, at date: Date) -> Bool {
         (cookie.isHostOnly ? host == cookie.domain : Cookie.hostMatches(host, domain: cookie.domain))
             && (isSecure || !cookie.isSecure) && Cookie.pathMatches(path, path: cookie.path)
@@ -138,37 +138,37 @@ struct CookieRequest {
 
 // The rules that relate hosts and paths to a cookie (RFC 6265, section 5.1).
 extension Cookie {
-    /// A domain in lower case and without a leading dot (sections 5.1.2 and 5.2.3).
+    /// Returns a domain in lowercase and without a leading dot (sections 5.1.2 and 5.2.3).
     static func canonicalDomain(_ domain: String) -> String {
         let domain = domain.lowercased()
         return domain.hasPrefix(".") ? String(domain.dropFirst()) : domain
     }
 
-    /// Whether a host is a domain or below it (section 5.1.3). An address has no domain above it.
+    /// Returns whether a host is a domain or below it (section 5.1.3). An address has no domain above it.
     static func hostMatches(_ host: String, domain: String) -> Bool {
         if host == domain { return true }
-        // By bytes, since all cookies are looked at for each request.
+        // Compare bytes, because each request examines all cookies.
         let label = host.utf8.dropLast(domain.utf8.count)
         return !domain.isEmpty && label.last == UInt8(ascii: ".")
             && host.utf8[label.endIndex...].elementsEqual(domain.utf8)
             && !isAddress(host)
     }
 
-    /// Whether cookies must not be set for all hosts below, as for the single label `com`.
+    /// Returns whether a cookie must not be set for all hosts below the domain, as for the single label `com`.
     ///
     /// The package has no list of public suffixes, so it does not recognize `co.uk`.
     static func isPublicSuffix(_ domain: String) -> Bool {
         domain.split(separator: ".").count < 2
     }
 
-    /// Whether a host is an IPv6 address or ends in a number, as only IPv4 addresses do.
+    /// Returns whether a host is an IPv6 address or ends in a number, as only IPv4 addresses do.
     static func isAddress(_ host: String) -> Bool {
         if host.utf8.contains(UInt8(ascii: ":")) || host.utf8.first == UInt8(ascii: "[") { return true }
         guard let last = host.split(separator: ".").last else { return false }
         return last.hasPrefix("0x") ? last.utf8.dropFirst(2).allSatisfy(\.isHexDigit) : last.utf8.allSatisfy(\.isDigit)
     }
 
-    /// The path of a cookie that names none: the folder of the requested path (section 5.1.4).
+    /// Returns the path of a cookie that names none: the folder of the requested path (section 5.1.4).
     static func defaultPath(_ path: String) -> String {
         guard path.utf8.first == UInt8(ascii: "/"), let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")),
             slash != path.startIndex
@@ -176,7 +176,7 @@ extension Cookie {
         return String(path[..<slash])
     }
 
-    /// Whether a requested path is a cookie's path or below it (section 5.1.4).
+    /// Returns whether a requested path is a cookie's path or below it (section 5.1.4).
     static func pathMatches(_ requested: String, path: String) -> Bool {
         guard requested.utf8.starts(with: path.utf8) else { return false }
         let rest = requested.utf8.dropFirst(path.utf8.count)

@@ -1,6 +1,7 @@
 import Foundation
 
-/// The use of the cache by a request: whether it reads, where its answer is stored, and which stored answers are valid.
+/// The use of the cache by a request: whether to read it, where to store the response, and which stored responses are
+/// valid.
 ///
 /// ```swift
 /// // Five minutes old at most, of this version of the schema, and this user's.
@@ -9,9 +10,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// An answer is stored after it has been accepted and mapped, and the callbacks of the operation have returned. With
-/// ``Reading/http`` the headers of request and answer decide (RFC 9111), otherwise this policy alone. A request whose
-/// body is a file, a stream or a multipart form is cached only with a ``key``.
+/// A response is stored after it has been accepted and mapped, and the callbacks of the operation have returned. With
+/// ``Reading/http``, the headers of request and response decide (RFC 9111); otherwise only this policy does. A request
+/// whose body is a file, a stream or a multipart form is cached only with a ``key``.
 public struct CachePolicy: Sendable {
     /// The order of cache and network.
     ///
@@ -19,64 +20,64 @@ public struct CachePolicy: Sendable {
     /// var options: RequestOptions { RequestOptions(cache: CachePolicy(.cacheElseNetwork, maximumAge: 300)) }
     /// ```
     public enum Reading: Hashable, Sendable {
-        /// The network alone. The answer may still be stored for other requests.
+        /// Loads from the network only. The response can still be stored for other requests.
         case network
-        /// A valid cached answer at once, and then the network's: see ``RequestOperation/cached``,
+        /// Delivers a valid cached response at once, and then the network's: see ``RequestOperation/cached``,
         /// ``RequestOperation/cachedItem``, and ``EasyNetworkService/responses(to:)``.
         case cacheThenNetwork
-        /// A valid cached answer, otherwise the network's.
+        /// Uses a valid cached response, otherwise the network.
         case cacheElseNetwork
-        /// A valid cached answer, otherwise ``NetworkError/Code/notCached``. It sends nothing.
+        /// Uses a valid cached response, otherwise fails with ``NetworkError/Code/notCached``. Nothing is sent.
         case cacheOnly
-        /// The rules of HTTP (RFC 9111, for a private cache): GET only, fresh answers from the cache, stale answers
-        /// after revalidation. A stale answer also serves during the revalidation, or instead of an error, if the
-        /// server allows it (RFC 5861).
+        /// Follows the rules of HTTP (RFC 9111, for a private cache): GET only, fresh responses from the cache, stale
+        /// responses after revalidation. If the server allows it, a stale response is also used during the
+        /// revalidation, or instead of an error (RFC 5861).
         case http
     }
 
     /// The order of cache and network.
     public var reading: Reading
 
-    /// Whether answers are stored in memory, until the program ends. Default true unless the policy is ``never``.
+    /// Whether responses are stored in memory, until the program ends. Defaults to `true`.
     public var storesInMemory: Bool
 
-    /// Whether answers are stored in files. Default true unless the policy is ``never``. With ``storesInMemory`` an
-    /// answer that is read from a file is also kept in memory.
+    /// Whether responses are stored in files. Defaults to `true`. With ``storesInMemory``, a response that is read from
+    /// a file is also kept in memory.
     public var storesOnDisk: Bool
 
-    /// The longest age of a valid answer in seconds; an answer from the future is not valid either. Default nil: the
-    /// limit of the cache alone. Not for ``Reading/http``.
+    /// The maximum age of a valid response in seconds. A response from the future is not valid either. Defaults to
+    /// `nil`: only the limit of the cache applies. Not used by ``Reading/http``.
     public var maximumAge: TimeInterval?
 
-    /// The version of the answer's format; an answer stored with another version is not valid. Default 0. Not for
-    /// ``Reading/http``.
+    /// The version of the response's format. A response that was stored with another version is not valid. Defaults to
+    /// 0. Not used by ``Reading/http``.
     public var version: Int
 
-    /// A value such as a user's name or a token; an answer stored with another value is not valid. The cache holds its
-    /// SHA-256 digest. To keep the answers of several users side by side use ``extraKey`` or
-    /// ``HostSettings/cachePartition``. Default nil. Not for ``Reading/http``.
+    /// A value such as a user's name or a token. A response that was stored with another value is not valid. The cache
+    /// stores the SHA-256 digest of the value. To keep the responses of several users at the same time, use
+    /// ``extraKey`` or ``HostSettings/cachePartition``. Defaults to `nil`. Not used by ``Reading/http``.
     public var sensitiveData: String?
 
-    /// The version of the app; an answer stored by another version is not valid. See ``currentAppVersion``. Default
-    /// nil: any version. Not for ``Reading/http``.
+    /// The version of the app. A response that was stored by another version is not valid. See ``currentAppVersion``.
+    /// Defaults to `nil`: any version. Not used by ``Reading/http``.
     public var appVersion: String?
 
-    /// A text that is added to the key of the answer. Default nil. Not for ``Reading/http``.
+    /// A string that is added to the key of the response. Defaults to `nil`. Not used by ``Reading/http``.
     public var extraKey: String?
 
-    /// The key of the answer, instead of method, path, query and body. The origin of the URL, ``extraKey`` and
-    /// ``HostSettings/cachePartition`` are added to it. Default nil. Not for ``Reading/http``.
+    /// The key of the response, instead of method, path, query and body. The origin of the URL, ``extraKey`` and
+    /// ``HostSettings/cachePartition`` are added to it. Defaults to `nil`. Not used by ``Reading/http``.
     public var key: String?
 
-    /// The names of query parameters that the key of the answer leaves out, such as a time or a signature. Default
-    /// none. Not for ``Reading/http``.
+    /// The names of query parameters that are left out of the response's key, such as a time or a signature. Defaults
+    /// to an empty set. Not used by ``Reading/http``.
     public var ignoredParameters: Set<String>
 
-    /// Whether this answer is stored. Called on a background queue after the answer has been mapped. Default nil: each
-    /// answer is stored.
+    /// A closure that returns whether a response is stored. It is called on a background queue after the response has
+    /// been mapped. Defaults to `nil`: every response is stored.
     public var isStorable: (@Sendable (NetworkResponse) -> Bool)?
 
-    /// Creates a policy. The defaults are those of the properties.
+    /// Creates a policy with the given properties.
     public init(
         _ reading: Reading,
         storesInMemory: Bool = true,
@@ -103,17 +104,17 @@ public struct CachePolicy: Sendable {
         self.isStorable = isStorable
     }
 
-    /// Neither reads nor stores.
+    /// A policy that neither reads nor stores.
     public static let never = CachePolicy(.network, storesInMemory: false, storesOnDisk: false)
 
-    /// The rules of HTTP, in memory and on disk.
+    /// A policy that follows the rules of HTTP, in memory and on disk.
     public static let http = CachePolicy(.http)
 
-    /// `CFBundleShortVersionString` of the main bundle, for ``appVersion``; nil for a program without it.
+    /// The `CFBundleShortVersionString` of the main bundle, for ``appVersion``; `nil` for a program without one.
     public static let currentAppVersion =
         Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String
 
-    /// Everything but the predicate, which has no comparison.
+    /// All properties except the predicate, which cannot be compared.
     var identity: [String?] {
         let numbers = ["\(reading)", "\(storage.rawValue)", maximumAge.map { "\($0)" }, "\(version)"]
         return numbers + [sensitiveData, appVersion, extraKey, key] + ignoredParameters.sorted()
@@ -130,7 +131,7 @@ public struct CachePolicy: Sendable {
     var isActive: Bool { reading != .network || !storage.isEmpty }
 }
 
-/// The places where answers are stored.
+/// The places where responses are stored.
 struct CacheStorage: OptionSet, Sendable {
     let rawValue: Int
 

@@ -1,14 +1,15 @@
 import Foundation
 
-/// The circuit to one server: closed, open, or with a trial under way. A value that is told events, by the rule of a
-/// ``CircuitBreaker``; times are those of one clock, in seconds.
+/// The circuit to one server: closed, open, or with a running trial. The value takes events and follows the rule of a
+/// ``CircuitBreaker``. All times are those of one clock, in seconds.
 ///
 ///     closed ──(threshold)──▶ open ──(after its time)──▶ trial ──(success)─────────▶ closed
 ///                              ▲───────(failure, given up)──┤                         ▲
 ///                              │                    (its time)──▶ trusted ──(success)─┘
 ///                              └───────(failure of the trial, threshold)──┘
 struct CircuitState: Sendable {
-    /// Lets one message through. Its end counts only while nothing has opened or closed the circuit.
+    /// A permission to send one message. The message's outcome counts only if nothing has opened or closed the circuit
+    /// since.
     struct Pass: Equatable, Sendable {
         fileprivate let number: UInt64
         let isTrial: Bool
@@ -16,14 +17,14 @@ struct CircuitState: Sendable {
 
     enum Admission: Equatable {
         case go(Pass)
-        /// - Parameter seconds: until a trial may go; nil while one is under way.
+        /// - Parameter seconds: the time until a trial can start; nil while one is running.
         case refused(seconds: TimeInterval?)
     }
 
     enum Change: Equatable {
         case opened
         case closed
-        /// The trial was given up: another one may go.
+        /// The trial ended without a result; another one can start.
         case freed
     }
 
@@ -31,8 +32,8 @@ struct CircuitState: Sendable {
         case closed
         case open(until: TimeInterval)
         case trial
-        /// The trial has run for its time without failing: other messages go, too. If it fails after all, before another
-        /// one has succeeded, the circuit opens again.
+        /// The trial has run for its time without failing, and other messages are sent, too. If the trial fails before
+        /// another message has succeeded, the circuit opens again.
         case trusted
     }
 
@@ -41,18 +42,18 @@ struct CircuitState: Sendable {
     private var number: UInt64 = 0
     private var tally = CircuitTally()
     private var failedTrialCount = 0
-    /// Before this time the server does not want to be asked.
+    /// The time before which the server does not want requests.
     private var notBefore = -TimeInterval.infinity
-    /// The reason for the opening, for a person, such as "5 failures in a row".
+    /// The reason for opening, for error messages, such as "5 failures in a row".
     private var reason = ""
     private var lastFailure = ""
 
-    /// When a trial may go; nil when the circuit is closed, and while a trial is under way.
+    /// The time at which a trial can start; nil while the circuit is closed or a trial is running.
     var nextTrial: TimeInterval? {
         if case .open(let until) = phase { max(until, notBefore) } else { nil }
     }
 
-    /// The answer that a message would get at a time; nil when it may go.
+    /// Returns the refusal that a message would get at a time, or nil if it can be sent.
     func refusal(at now: TimeInterval) -> Admission? {
         switch phase {
         case .closed, .trusted: return nil
@@ -85,18 +86,18 @@ struct CircuitState: Sendable {
         return .closed
     }
 
-    /// The trial has run for ``CircuitBreaker/trialTime``.
+    /// Notes that the trial has run for ``CircuitBreaker/trialTime``.
     mutating func ranLong(_ pass: Pass) -> Change? {
         guard pass.number == number, case .trial = phase else { return nil }
         tally = CircuitTally()
-        // With the number of the trial, whose end counts.
+        // Keep the number of the trial, so that its outcome counts.
         phase = .trusted
         return .closed
     }
 
     /// - Parameters:
-    ///   - what: the failure, for a person.
-    ///   - retryAfter: what the server has asked to wait, in seconds.
+    ///   - what: the failure, for error messages.
+    ///   - retryAfter: the seconds that the server asks to wait.
     mutating func failed(
         _ pass: Pass,
         at now: TimeInterval,
@@ -104,7 +105,7 @@ struct CircuitState: Sendable {
         retryAfter: TimeInterval?,
         _ breaker: CircuitBreaker
     ) -> Change? {
-        // Also of a message that went out before the circuit opened.
+        // This applies even to a message that was sent before the circuit opened.
         if let retryAfter { notBefore = max(notBefore, now + min(retryAfter, CircuitBreaker.day)) }
         guard pass.number == number else { return nil }
         lastFailure = what
@@ -119,7 +120,7 @@ struct CircuitState: Sendable {
         return .opened
     }
 
-    /// A message ended in a way that says nothing of the server, or its end is not known.
+    /// Notes that a message's outcome is unknown or says nothing about the server.
     mutating func givenUp(_ pass: Pass, at now: TimeInterval) -> Change? {
         guard pass.number == number, pass.isTrial, case .trial = phase else { return nil }
         enter(.open(until: now))
@@ -137,22 +138,22 @@ struct CircuitState: Sendable {
         return number
     }
 
-    /// The error of a message that is refused.
+    /// Returns the error of a message that is refused.
     func error(host: String, seconds: TimeInterval?) -> NetworkError {
         let trials =
             failedTrialCount == 0 ? "" : " and \(failedTrialCount) failed trial\(failedTrialCount == 1 ? "" : "s")"
-        let next = seconds.map { "the next trial may go in \($0.shortText) s" } ?? "a trial is under way"
+        let next = seconds.map { "the next trial can start in \($0.shortText) s" } ?? "a trial is running"
         var error = NetworkError(
             code: .circuitOpen,
             message: "the circuit to \(host) is open after \(reason)\(trials), the last one \(lastFailure); \(next)"
         )
-        // At most a day.
+        // The seconds are at most a day.
         if let seconds { error.headers["Retry-After"] = "\(Int(seconds.rounded(.up)))" }
         return error
     }
 }
 
-/// The messages that count for a ``CircuitBreaker/Threshold``.
+/// The counters of messages for a ``CircuitBreaker/Threshold``.
 private struct CircuitTally {
     /// A tenth of the window.
     private struct Slice {
@@ -173,7 +174,7 @@ private struct CircuitTally {
         if isFailure { slices[slices.count - 1].failureCount += 1 }
     }
 
-    /// The count that has reached the threshold, for a person; nil when it is not reached.
+    /// Returns the count that has reached the threshold, for error messages, or nil if none has.
     func counted(for threshold: CircuitBreaker.Threshold) -> String? {
         let (count, failures) = slices.reduce((0, 0)) { ($0.0 + $1.count, $0.1 + $1.failureCount) }
         switch threshold {
@@ -191,7 +192,7 @@ private struct CircuitTally {
 }
 
 extension TimeInterval {
-    /// To a tenth, such as 0.3, 10 and 3600.
+    /// The number rounded to a tenth, such as 0.3, 10 and 3600.
     fileprivate var shortText: String {
         (self * 10).rounded() / 10 == rounded() ? String(format: "%.0f", self) : String(format: "%.1f", self)
     }

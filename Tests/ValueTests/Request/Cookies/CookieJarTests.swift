@@ -73,7 +73,7 @@ struct CookieJarTests {
         try handle.truncate(atOffset: 3_000_000_000)
         try handle.close()
         let jar = CookieJar(file: folder.file)
-        expect(jar.readError?.message?.contains("it has more than 67108864 bytes"), equals: true)
+        expect(jar.readError?.message?.contains("the file has more than 67108864 bytes"), equals: true)
         expect(folder.names == ["cookies.json.damaged"] && jar.cookies.isEmpty)
     }
 

@@ -77,8 +77,8 @@ struct MultipartFormTests {
             return form
         }
         let table: [(MultipartForm, String)] = [
-            (form("a\u{0}"), "the name has a control character"), (form("n", "\u{7F}"), "the file name has a control"),
-            (form("n", nil, "a/b\r\nX: secret"), "the content type has a line break"),
+            (form("a\u{0}"), "the name must not contain"), (form("n", "\u{7F}"), "the file name must not"),
+            (form("n", nil, "a/b\r\nX: secret"), "the content type must not contain line breaks"),
         ]
         for (form, fragment) in table {
             let text = failure(form)
@@ -113,7 +113,7 @@ struct MultipartFormTests {
             form.append(file: folder.url.appendingPathComponent(wrong), name: "photo")
             let text = failure(form)
             expect(
-                text.hasPrefix("part \"photo\" of the form is to be read from") && text.contains(fragment),
+                text.hasPrefix("part \"photo\" of the form cannot be read from") && text.contains(fragment),
                 "\(text)"
             )
         }
@@ -147,7 +147,7 @@ struct MultipartFormTests {
         for name in ["a", "b"] {
             form.append(stream: TransportBodyStream(length: .max) { InputStream(data: Data()) }, name: name)
         }
-        expect(failure(form).contains("the parts of the form are said to have more than"))
+        expect(failure(form).contains("the parts of the form have a total length of more than"))
     }
 
     @Test("REQ-4: a part that fails, or has another length than declared, ends the request with its name")

@@ -92,7 +92,7 @@ struct CircuitStateTests {
         expect(
             run.circuit.error(host: "a", seconds: 4.23).message?.hasSuffix(
                 "is open after 1 failure in a row and 5 failed trials, the last one status 503; "
-                    + "the next trial may go in 4.2 s"
+                    + "the next trial can start in 4.2 s"
             ),
             equals: true
         )
