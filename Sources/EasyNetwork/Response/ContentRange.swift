@@ -1,16 +1,16 @@
 import Foundation
 
-/// The bytes of a representation that an answer contains (RFC 9110, section 14.4).
+/// The bytes of a representation that a response contains (RFC 9110, section 14.4).
 ///
-/// It is parsed strictly, since bytes at a wrong place damage a file.
+/// The field is parsed strictly, because bytes at a wrong position damage a file.
 struct ContentRange: Equatable {
     /// Nil if the server has no such range, and its 416 only reports the length of the representation.
     let range: Range<Int64>?
-    /// The length of the whole representation; nil if the server does not know it. Never nil if ``range`` is.
+    /// The length of the whole representation, or nil if the server does not know it. Never nil if ``range`` is nil.
     let total: Int64?
 
-    /// - Parameter fieldValue: the value of the header field. The result is nil for other units than bytes, for a
-    ///   syntax error, and for a range that is not within its representation or exceeds `Int64`.
+    /// - Parameter fieldValue: the value of the header field. The result is nil for units other than bytes, for a
+    ///   syntax error, and for a range that exceeds its representation or `Int64`.
     init?(_ fieldValue: String) {
         let words = fieldValue.trimmed.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -33,7 +33,7 @@ struct ContentRange: Equatable {
         self = contents
     }
 
-    /// The whole of a body.
+    /// The range of a whole body.
     init(bodyCount: Int) {
         (range, total) = (0..<Int64(bodyCount), Int64(bodyCount))
     }
@@ -42,9 +42,9 @@ struct ContentRange: Equatable {
         (self.range, self.total) = (range, total)
     }
 
-    /// The part that a `Range` field asks for (RFC 9110, section 14.1.2).
+    /// Returns the part that a `Range` field requests (RFC 9110, section 14.1.2).
     ///
-    /// - Returns: nil if these bytes do not contain it, and for several parts, other units, and syntax errors.
+    /// - Returns: nil if these bytes do not contain the part, and for several parts, other units, and syntax errors.
     func part(_ fieldValue: String) -> ContentRange? {
         let words = fieldValue.trimmed.split(separator: "=", omittingEmptySubsequences: false)
         guard let range, words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -63,7 +63,7 @@ struct ContentRange: Equatable {
         return ContentRange(range: wanted, total: total)
     }
 
-    /// The value of the field; nil without a range.
+    /// The value of the field, or nil without a range.
     var fieldValue: String? {
         range.map { "bytes \($0.lowerBound)-\($0.upperBound - 1)/\(total.map(String.init) ?? "*")" }
     }
@@ -75,32 +75,32 @@ struct ContentRange: Equatable {
         return first..<last + 1
     }
 
-    /// - Returns: nil for other characters than digits, and for more than `Int64.max`.
+    /// - Returns: nil if there are characters other than digits, or if the number exceeds `Int64.max`.
     private static func number(_ text: Substring) -> Int64? {
         text.utf8.allSatisfy(\.isDigit) ? Int64(text) : nil
     }
 }
 
-/// A validator that proves that the rest of a representation belongs to the part that was received: the value of
-/// `If-Range` (RFC 9110, section 13.1.5).
+/// A validator that proves that the rest of a representation belongs to the received part: the value of `If-Range` (RFC
+/// 9110, section 13.1.5).
 enum RangeValidator: Codable, Hashable, Sendable {
     /// A strong entity tag, as the server wrote it.
     case entityTag(String)
-    /// The text of `Last-Modified`, as the server wrote it: some servers compare only the text.
+    /// The value of `Last-Modified`, as the server wrote it, because some servers compare only the string.
     case date(String)
 
     /// - Parameters:
-    ///   - headers: the headers of the answer that broke off.
-    ///   - now: decides the century of dates whose year has two digits.
+    ///   - headers: the headers of the interrupted response.
+    ///   - now: the current date, which decides the century of two-digit years.
     /// - Returns: nil if there is no strong validator, so that the body cannot be continued.
     init?(_ headers: HTTPHeaders, now: Date = Date()) {
         if headers["ETag"] != nil {
-            // The date is no replacement for a weak tag: such a server says that the bytes may differ while the tag,
-            // and most likely the date, stays the same.
+            // Don't replace a weak tag by the date. With a weak tag, the server says that the bytes can differ while
+            // the tag, and most likely the date, stays the same.
             guard let tag = EntityTag(headers), !tag.isWeak else { return nil }
             self = .entityTag(tag.text)
         } else {
-            // A change in the second of the answer may not have been the last one in it (section 8.8.2.2).
+            // A change in the second of the response is possibly not the last one in that second (section 8.8.2.2).
             guard let modified = headers.httpDate("Last-Modified", now: now),
                 let date = headers.httpDate("Date", now: now), date.timeIntervalSince(modified) >= 1,
                 let text = headers.single("Last-Modified", .unanimous, \.trimmed)

@@ -13,33 +13,33 @@ import Foundation
 /// ]
 /// ```
 ///
-/// A dictionary literal is an object with these keys, a string literal exactly that text. Other keys are allowed. Kinds
-/// are told apart strictly, as by the mappers: a Bool is no number, and an integer has no fraction and fits into 64
-/// bits.
+/// A dictionary literal is an object with these keys, and a string literal is exactly that string. Other keys are
+/// allowed. Kinds are distinguished as strictly as by the mappers: a Bool is not a number, and an integer has no
+/// fraction and fits into 64 bits.
 ///
-/// A request or a host sets ``ResponseValidation/jsonShape``.
+/// To check the responses of a request or a host, set ``ResponseValidation/jsonShape``.
 public indirect enum JSONShape: Hashable, Sendable {
-    /// Any value, null included.
+    /// Any value, including null.
     case any
     /// The value null.
     case null
     /// The value true or false.
     case boolean
-    /// A number without fraction that fits into 64 bits, signed or not, such as 3 and 3.0.
+    /// A number without a fraction that fits into 64 bits, signed or unsigned, such as 3 and 3.0.
     case integer
     /// Any number.
     case number
-    /// Any text.
+    /// Any string.
     case string
-    /// Exactly this text.
+    /// Exactly this string.
     case text(String)
-    /// An array with elements of this shape. It may be empty. Default ``any``.
+    /// An array with elements of this shape. It can be empty. The elements default to ``any``.
     case array(of: JSONShape = .any)
-    /// An object with these keys. Default any object.
+    /// An object with these keys. Defaults to any object.
     case object([String: JSONShape] = [:])
     /// Any of several shapes: `.oneOf([.string, .integer])`.
     case oneOf([JSONShape])
-    /// A shape whose key may be missing, see ``optional``.
+    /// A shape whose key can be missing, see ``optional``.
     case missing(or: JSONShape)
 
     /// This shape, or null.
@@ -48,12 +48,12 @@ public indirect enum JSONShape: Hashable, Sendable {
         return .oneOf([self, .null])
     }
 
-    /// This shape, whose key may be missing if it is the value of one.
+    /// This shape; if it is the value of a key, the key can be missing.
     public var optional: JSONShape { .missing(or: self) }
 }
 
 extension JSONShape: ExpressibleByDictionaryLiteral, ExpressibleByStringLiteral {
-    /// An object with these keys. The last value of a repeated key counts.
+    /// Creates an object with these keys. If a key is repeated, its last value counts.
     public init(dictionaryLiteral elements: (String, JSONShape)...) {
         self = .object(Dictionary(elements, uniquingKeysWith: { $1 }))
     }
@@ -64,11 +64,11 @@ extension JSONShape: ExpressibleByDictionaryLiteral, ExpressibleByStringLiteral 
 // MARK: - Checking
 
 extension JSONShape {
-    /// The difference between JSON and this shape: `$.users[3].name: expected String but found null`, with the place
-    /// from `$`, the whole (RFC 9535, section 2.7).
+    /// Returns the first difference between JSON and this shape: `$.users[3].name: expected String but found null`. The
+    /// place begins with `$`, the whole document (RFC 9535, section 2.7).
     ///
     /// - Parameter json: a value as ``NetworkResponse/json()`` returns it.
-    /// - Returns: the first difference, with keys in alphabetical order; nil if there is none.
+    /// - Returns: the first difference, with keys in alphabetical order, or `nil` if there is none.
     public func mismatch(in json: Any) -> String? {
         mismatch(in: JSONNode(json))
     }
@@ -80,7 +80,7 @@ extension JSONShape {
         }
     }
 
-    /// The steps to a place, the last one first, and the difference there.
+    /// The steps to a place, beginning with the last one, and the difference at that place.
     private typealias Difference = (steps: [String], expected: String, found: String)
 
     /// - Parameter json: nil for a missing key.
@@ -122,7 +122,7 @@ extension JSONShape {
         (difference.steps + [step], difference.expected, difference.found)
     }
 
-    /// `.name`, or `['odd name']` for a key that is no name (RFC 9535, section 2.5.1).
+    /// Returns `.name`, or `['odd name']` for a key that is not a name (RFC 9535, section 2.5.1).
     private static func name(_ key: String) -> String {
         let isName =
             !key.isEmpty && key.count <= 80 && key.first?.isNumber == false
@@ -143,7 +143,7 @@ extension JSONShape {
         }
     }
 
-    /// The shape for messages: `Int, String or null`.
+    /// The shape in error messages: `Int, String or null`.
     private var words: String {
         var words: [String] = []
         for word in alternatives where !words.contains(word) { words.append(word) }
@@ -167,7 +167,7 @@ extension JSONShape {
         }
     }
 
-    /// The kind of the value; a text itself if the shape is one.
+    /// Returns the kind of the value, or a string itself if the shape is a string.
     private func found(_ json: JSONNode) -> String {
         guard let text = json.string, alternatives.contains(where: { $0.hasPrefix("\"") }) else { return json.kind }
         return "\"\(text.quotable)\""
@@ -175,10 +175,10 @@ extension JSONShape {
 }
 
 extension NetworkResponse {
-    /// The body as JSON of this shape.
+    /// Returns the body as JSON of this shape.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, and if it has another shape: then
-    ///   the message names the place, `$.users[3].name: expected String but found null`.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON or has another shape. For another
+    ///   shape, the message names the place: `$.users[3].name: expected String but found null`.
     public func json(_ shape: JSONShape) throws(NetworkError) -> Any {
         let json = JSONNode(try jsonIndex())
         guard let mismatch = shape.mismatch(in: json) else { return json.tree }

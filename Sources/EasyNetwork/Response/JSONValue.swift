@@ -1,6 +1,6 @@
 import Foundation
 
-/// A value as it is written into a query, a form or JSON, or read from JSON. Types with one meaning become one case, so
+/// A value to write into a query, a form or JSON, or a value from JSON. Types with the same meaning become one case, so
 /// that all encoders agree.
 enum JSONValue: Hashable, Sendable {
     case null
@@ -41,8 +41,8 @@ extension JSONValue: Encodable {
 // MARK: - Numbers
 
 extension JSONValue {
-    /// A number or a Bool, told apart: `as?` reads an `NSNumber` of 1 as both. Nil for another value, and for an
-    /// integer of more than 64 bits.
+    /// Creates a number or a Bool, which it distinguishes: `as?` reads an `NSNumber` of 1 as both. Nil for any other
+    /// value, and for an integer of more than 64 bits.
     init?(number value: Any) {
         if type(of: value) is AnyClass {
             guard let number = value as? NSNumber else { return nil }
@@ -85,7 +85,7 @@ extension JSONValue {
         }
     }
 
-    /// Converts by the shortest digits of the Float, so that 0.1 stays 0.1 and does not become 0.10000000149011612.
+    /// Converts the shortest digits of the Float, so that 0.1 stays 0.1 and does not become 0.10000000149011612.
     private static func shortest(_ value: Float) -> JSONValue {
         .double(Double(value.description) ?? Double(value))
     }
@@ -108,7 +108,7 @@ extension NSNumber {
 }
 
 extension [any CodingKey] {
-    /// The place of a value, for messages: `users[3].age: `; empty for the whole.
+    /// The place of a value in error messages: `users[3].age: `. Empty for the whole document.
     var place: String {
         let text = reduce(into: "") { text, key in
             if let index = key.intValue {
@@ -117,13 +117,13 @@ extension [any CodingKey] {
                 text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
             }
         }
-        // A path of a hundred levels is long, and its beginning shows where to look.
+        // A path of a hundred levels is too long for a message, and its beginning shows where to look.
         return text.isEmpty ? "" : (text.count > 200 ? text.prefix(200) + "…" : text) + ": "
     }
 }
 
 extension String {
-    /// At most 40 scalars of a server's text on one line, for messages.
+    /// At most 40 scalars of a server's string on one line, for error messages.
     var quotable: String {
         var result = ""
         for scalar in unicodeScalars.prefix(40) {

@@ -1,18 +1,18 @@
 import Foundation
 
 extension NetworkResponse {
-    /// The body as JSON: `[String: Any]`, `[Any]`, `String`, `NSNumber` or `NSNull`. A single value is JSON too (RFC
-    /// 8259, section 2). Of repeated keys the last one counts.
+    /// Returns the body as JSON: `[String: Any]`, `[Any]`, `String`, `NSNumber` or `NSNull`. A single value is JSON,
+    /// too (RFC 8259, section 2). If a key is repeated, its last value counts.
     ///
-    /// Mappers and `Decodable` items read the body without making this tree, several times faster.
+    /// Mappers and `Decodable` items read the body without creating this tree, several times as fast.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no JSON; then the message names line
-    ///   and column.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or not JSON. For invalid JSON, the
+    ///   message names line and column.
     public func json() throws(NetworkError) -> Any {
         try JSONNode(jsonIndex()).tree
     }
 
-    /// The index over the body, which is made once for all who ask.
+    /// Returns the index over the body, which all readers share.
     func jsonIndex() throws(NetworkError) -> JSONIndex {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
@@ -22,17 +22,18 @@ extension NetworkResponse {
         }
     }
 
-    /// The body as text, in the charset of a byte order mark, else the one in `Content-Type`, else UTF-8.
+    /// Returns the body as a string, in the charset of a byte order mark, otherwise the charset in `Content-Type`,
+    /// otherwise UTF-8.
     ///
-    /// The byte order mark is removed. `utf-16` without a mark is little-endian. Supported are utf-8, utf-16 (le, be),
-    /// us-ascii, iso-8859-1, iso-8859-2, windows-1250 to windows-1254, shift_jis and macintosh, and all charsets of the
-    /// system: GBK, GB18030, Big5, EUC-JP, EUC-KR, KOI8-R, the rest of ISO 8859, and more. On Linux these are those of
-    /// `iconv`, of which some systems install only a part.
+    /// The byte order mark is removed. `utf-16` without a mark is little-endian. Supported charsets are utf-8, utf-16
+    /// (le, be), us-ascii, iso-8859-1, iso-8859-2, windows-1250 to windows-1254, shift_jis and macintosh, and all
+    /// charsets of the system: GBK, GB18030, Big5, EUC-JP, EUC-KR, KOI8-R, the rest of ISO 8859, and more. On Linux,
+    /// the system's charsets are those of `iconv`, and some systems install only a part of them.
     ///
-    /// Text in a charset that is unknown is read as UTF-8 if all of it is valid.
+    /// If the charset is unknown, the body is read as UTF-8, provided that all of it is valid.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if any of the bytes are invalid in the charset, or it is
-    ///   unknown; the message names it.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if any byte is invalid in the charset, or if the charset is
+    ///   unknown. The message names the charset.
     public func text() throws(NetworkError) -> String {
         try text(defaultCharset: "utf-8")
     }
@@ -48,33 +49,33 @@ extension NetworkResponse {
         var message: String
     }
 
-    /// The body as text, or the reason why it is none. Makes no ``NetworkError``, which looks for the server's message
-    /// in the text.
+    /// Returns the body as a string, or the reason why that is impossible. It creates no ``NetworkError``, because that
+    /// would search the string for the server's message.
     func readText(defaultCharset: String = "utf-8") -> Result<String, TextProblem> {
         let mark = Charset.byteOrderMark(of: body)
         let name = mark?.charset.name ?? MediaType(headers)?.charset ?? defaultCharset
         guard let charset = mark?.charset ?? Charset(name: name) else {
-            // Most unknown names are other words for UTF-8, such as utf8mb4, and text in another charset is hardly ever
-            // valid in it.
+            // Most unknown names are other names for UTF-8, such as utf8mb4. Text in another charset is hardly ever
+            // valid UTF-8.
             if let text = Charset.utf8.decode(body) { return .success(text) }
             return .failure(TextProblem(message: "the charset \"\(name.prefix(40))\" is unknown"))
         }
         if let text = charset.decode(body.dropFirst(mark?.length ?? 0)) { return .success(text) }
-        return .failure(TextProblem(message: "the body is no text in the charset \(name)"))
+        return .failure(TextProblem(message: "the body is not valid text in the charset \(name)"))
     }
 
-    /// The body as a value of the type.
+    /// Decodes the body as a value of the type.
     ///
-    /// An empty body is nil for an optional type if the answer may have one, see
+    /// An empty body becomes nil for an optional type if the response is allowed to be empty, see
     /// ``ResponseValidation/allowsEmptyBody``.
     ///
     /// - Parameters:
     ///   - type: the type of the value.
-    ///   - decoder: default nil, the ``decoder`` of the answer, which by default is a `JSONDecoder` that reads dates as
-    ///     text of RFC 3339, or as numbers: seconds since 2001.
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with a message that names the place, as in
+    ///   - decoder: the decoder. Defaults to `nil`, the ``decoder`` of the response. That is by default a `JSONDecoder`
+    ///     that reads dates as strings of RFC 3339, or as numbers: seconds since 2001.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with a message that names the place, such as
     ///   `users[3].age: expected Int but found String`. Its `underlying` is the `DecodingError`. A ``NetworkError`` of
-    ///   the decoder is thrown as it is.
+    ///   the decoder is thrown unchanged.
     public func decode<T: Decodable>(_ type: T.Type, with decoder: ResponseDecoder? = nil) throws(NetworkError) -> T {
         switch (decoder ?? self.decoder)?.format {
         case nil: return try decode(type, using: .standard)
@@ -88,13 +89,13 @@ extension NetworkResponse {
         _ read: (any Decodable.Type, NetworkResponse) throws -> any Decodable
     ) throws(NetworkError) -> T {
         if let empty = emptyItem(type) { return empty }
-        // Without its decoder, so that a decoder may call `decode(_:)` without endless recursion.
+        // Remove the decoder, so that it can call `decode(_:)` without endless recursion.
         var plain = self
         plain.decoder = nil
         do {
             let value = try read(type, plain)
             if let value = value as? T { return value }
-            let found = "the decoder made a \(Swift.type(of: value)) instead of a \(type)"
+            let found = "the decoder returned a \(Swift.type(of: value)) instead of a \(type)"
             throw error(.cannotParseResponse, message: found)
         } catch let cause as DecodingError {
             throw error(.cannotParseResponse, message: cause.message(in: node), underlying: cause)
@@ -103,9 +104,9 @@ extension NetworkResponse {
         }
     }
 
-    /// The body as a value of the type, read by a `JSONDecoder` with its strategies for dates and keys.
+    /// Decodes the body with a `JSONDecoder` and its strategies for dates and keys.
     ///
-    /// - Throws: as ``decode(_:with:)``.
+    /// - Throws: see ``decode(_:with:)``.
     public func decode<T: Decodable>(_ type: T.Type, using decoder: JSONDecoder) throws(NetworkError) -> T {
         if let empty = emptyItem(type) { return empty }
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
@@ -118,7 +119,7 @@ extension NetworkResponse {
         }
     }
 
-    /// The value of the first reader that does not throw.
+    /// Returns the value of the first reader that does not throw.
     ///
     /// ```swift
     /// let answer = try response.decodeFirst([
@@ -127,8 +128,8 @@ extension NetworkResponse {
     /// ])
     /// ```
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with the messages of all readers if all of them throw;
-    ///   `underlying` is the error of the first one. The error of a single reader is thrown as it is.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with the messages of all readers if all of them throw; its
+    ///   `underlying` is the error of the first one. The error of a single reader is thrown unchanged.
     public func decodeFirst<T>(_ readers: [(NetworkResponse) throws -> T]) throws(NetworkError) -> T {
         var errors: [NetworkError] = []
         for reader in readers {
@@ -140,19 +141,19 @@ extension NetworkResponse {
         }
         if errors.count == 1 { throw errors[0] }
         let reasons = errors.map { $0.message ?? $0.description.withoutFullStop }
-        let message = errors.isEmpty ? "there are no readers" : "nothing fits: " + reasons.joined(separator: "; ")
+        let message = errors.isEmpty ? "there are no readers" : "all readers failed: " + reasons.joined(separator: "; ")
         throw error(.cannotParseResponse, message: message, underlying: errors.first)
     }
 
     func emptyBodyError(wanted: String) -> NetworkError {
         let message =
             mayBeEmpty
-            ? "the body is empty; use an optional or Void as item for such an answer"
+            ? "the body is empty; use an optional or Void as item for such a response"
             : "the body is empty, not \(wanted)"
         return error(.cannotParseResponse, message: message)
     }
 
-    /// Nil of an optional type, for an empty body.
+    /// Returns nil as a value of an optional type, for an empty body.
     private func emptyItem<T>(_ type: T.Type) -> T? {
         guard body.isEmpty, let type = type as? any ExpressibleByNilLiteral.Type, mayBeEmpty else { return nil }
         return type.init(nilLiteral: ()) as? T

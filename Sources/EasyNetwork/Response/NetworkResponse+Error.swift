@@ -1,8 +1,8 @@
 import Foundation
 
 extension NetworkResponse {
-    /// An error with the status, the headers and the beginning of the body of this answer and, for a status of 400 and
-    /// above, the server's message.
+    /// Returns an error with the status, the headers and the beginning of the body of this response. For a status of
+    /// 400 and above, it contains the server's message.
     package func error(
         _ code: NetworkError.Code,
         message: String? = nil,
@@ -22,7 +22,7 @@ extension NetworkResponse {
         return error
     }
 
-    /// The value that `map` makes of this answer, or its error.
+    /// Returns the value that `map` makes of this response, or its error.
     func item<Item>(_ map: (NetworkResponse) throws -> Item) -> Result<Item, NetworkError> {
         do {
             return .success(try map(self))
@@ -31,10 +31,10 @@ extension NetworkResponse {
         }
     }
 
-    /// The error for what a mapper, or ``APIRequest/item(from:)``, threw.
+    /// Returns the error for an error that a mapper, or ``APIRequest/item(from:)``, has thrown.
     ///
-    /// A ``NetworkError`` is kept and completed. Another error becomes ``NetworkError/Code/cannotParseResponse`` with
-    /// its text, which for a ``ResponseMapperError`` names the key and the index.
+    /// A ``NetworkError`` is kept and completed. Any other error becomes ``NetworkError/Code/cannotParseResponse`` with
+    /// its description, which for a ``ResponseMapperError`` names the key and the index.
     package func mappingError(_ error: any Error) -> NetworkError {
         switch error {
         case var error as NetworkError:
@@ -56,17 +56,17 @@ extension NetworkResponse {
         }
     }
 
-    /// The message for a body that is no JSON: with the type that the server names, since a login page comes as
-    /// `text/html`, else with the place where it is wrong.
+    /// Returns the message for a body that is not JSON. It names the server's media type, because a login page arrives
+    /// as `text/html`; for JSON types, it names the place of the syntax error.
     func noJSON(_ reason: JSONSyntaxError) -> String {
         let type = MediaType(headers)
-        guard let type, !type.isJSON else { return "the body is no JSON: \(reason.phrase)" }
-        return "the body is no JSON but \(type.essence.prefix(60))"
+        guard let type, !type.isJSON else { return "the body is not JSON: \(reason.phrase)" }
+        return "the body is not JSON but \(type.essence.prefix(60))"
     }
 }
 
 extension NetworkError {
-    /// The error for what a mapper, a decoder or a view threw.
+    /// Returns the error for an error that a mapper, a decoder or a view has thrown.
     package static func mapping(_ error: any Error) -> NetworkError {
         switch error {
         case let error as NetworkError: error
@@ -80,7 +80,7 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// The body of the answer that failed as a value, for what a server says in a form of its own.
+    /// Decodes the body of the failed response, for details that a server reports in its own format.
     ///
     /// ```swift
     /// operation.failure = { error in
@@ -90,9 +90,10 @@ extension NetworkError {
     ///
     /// - Parameters:
     ///   - type: the type of the value.
-    ///   - decoder: default nil, JSON as in ``NetworkResponse/decode(_:with:)`` for a host without a decoder.
-    /// - Throws: ``Code/cannotParseResponse``; for an error without an answer, this one. Of a body of more than
-    ///   ``responseBodyLimit`` bytes only the beginning is kept, which is no JSON.
+    ///   - decoder: the decoder. Defaults to `nil`: JSON as in ``NetworkResponse/decode(_:with:)`` for a host without a
+    ///     decoder.
+    /// - Throws: ``Code/cannotParseResponse``, or this error if it has no response. If the body has more than
+    ///   ``responseBodyLimit`` bytes, only its beginning is kept, which is not valid JSON.
     public func decode<T: Decodable>(_ type: T.Type, with decoder: ResponseDecoder? = nil) throws(NetworkError) -> T {
         guard let statusCode, let responseBody else { throw self }
         let response = NetworkResponse(statusCode: statusCode, headers: headers, body: responseBody)
@@ -101,14 +102,14 @@ extension NetworkError {
 }
 
 extension DecodingError {
-    /// The place, the expected value and the found one.
+    /// Returns a message with the place, the expected value and the found one.
     ///
-    /// - Parameter json: the whole; nil if it is unknown. The found value is looked up there, since the text of a
-    ///   `DecodingError` differs by platform.
+    /// - Parameter json: the whole document; nil if it is unknown. The found value is read from it, because the
+    ///   description of a `DecodingError` differs by platform.
     func message(in json: JSONNode?) -> String {
         switch self {
         case .keyNotFound(let key, let context):
-            // Behind `accessToken: ` the text would count as a secret.
+            // Name the key in the sentence: after `accessToken: `, the rest would be redacted as a secret.
             context.codingPath.place + "no value for key \"\(key.stringValue)\""
                 + (json?.node(at: context.codingPath)?.hint(for: key.stringValue) ?? "")
         case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
@@ -131,7 +132,7 @@ extension DecodingError {
 }
 
 extension JSONNode {
-    /// The value at a path; nil if there is none.
+    /// Returns the value at a path, or nil if there is none.
     fileprivate func node(at path: [any CodingKey]) -> JSONNode? {
         var node = self
         for key in path {
@@ -142,7 +143,7 @@ extension JSONNode {
         return node
     }
 
-    /// The hint at the mend when an object of JSON has the key in snake case.
+    /// Returns a hint that names the fix when the JSON object has the key in snake case.
     fileprivate func hint(for key: String) -> String? {
         guard case .indexed = self else { return nil }
         let name = members?.keys.filter { $0 != key && $0.convertedFromSnakeCase == key }.min()
@@ -153,13 +154,14 @@ extension JSONNode {
 // MARK: - The server's message
 
 extension NetworkResponse {
-    /// The maximum length of ``serverMessage`` in characters. Longer messages in JSON are cut there, with an ellipsis.
+    /// The maximum length of ``serverMessage`` in characters. Longer messages in JSON are truncated, with an ellipsis.
     static let serverMessageLimit = 200
 
     /// The message in a JSON object, or a short plain text; nil for anything else, such as HTML. The first of
-    /// `error.message`, `error_description`, `message`, `detail`, `error`, `title`, `errors[0]` counts.
+    /// `error.message`, `error_description`, `message`, `detail`, `error`, `title`, `errors[0]` and `errors[0].message`
+    /// counts.
     var serverMessage: String? {
-        // Longer bodies hold data or a page.
+        // Longer bodies contain data or a page.
         guard !body.isEmpty, body.count <= 262_144 else { return nil }
         let type = MediaType(headers)
         if let type, type.isHTML { return nil }

@@ -1,29 +1,30 @@
 import Foundation
 
 extension NetworkResponse {
-    /// The body as a property list, in XML or in binary: a dictionary, an array, a text, a number, a date or data, as
-    /// `PropertyListSerialization` returns them.
+    /// Returns the body as a property list, in XML or binary format: a dictionary, an array, a string, a number, a date
+    /// or data, as `PropertyListSerialization` returns them.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no property list, or nested deeper
-    ///   than 512 levels. In binary, sets, and containers that are held by many others, are refused.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty, is not a property list, or is nested
+    ///   deeper than 512 levels. In the binary format, sets are rejected, and so are containers that many others
+    ///   contain.
     public func propertyList() throws(NetworkError) -> Any {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "a property list") }
         var format = PropertyListSerialization.PropertyListFormat.xml
         do {
             guard !body.starts(with: "bplist".utf8) || BinaryPropertyListCheck.accepts(Array(body)) else {
-                throw error(.cannotParseResponse, message: "the body is no property list: its structure is broken")
+                throw error(.cannotParseResponse, message: "the body is not a property list: its structure is broken")
             }
             let list = try PropertyListSerialization.propertyList(from: body, options: [], format: &format)
-            // Foundation takes any word for a list in its oldest format.
+            // Foundation accepts any word as a list in its oldest format.
             guard format != .openStep, PropertyListSerialization.propertyList(list, isValidFor: .binary) else {
-                throw error(.cannotParseResponse, message: "the body is no property list: it is neither XML nor binary")
+                throw error(.cannotParseResponse, message: "the body is not a property list: neither XML nor binary")
             }
             return list
         } catch let error as NetworkError {
             throw error
         } catch let cause {
             let reason = ((cause as NSError).userInfo[NSDebugDescriptionErrorKey] as? String)?.withoutFullStop
-            let message = "the body is no property list" + (reason.map { ": \($0)" } ?? "")
+            let message = "the body is not a property list" + (reason.map { ": \($0)" } ?? "")
             throw error(.cannotParseResponse, message: message, underlying: cause)
         }
     }
@@ -31,7 +32,8 @@ extension NetworkResponse {
     func decodePropertyList<T: Decodable>(_ type: T.Type) throws(NetworkError) -> T {
         let list = try propertyList()
         do {
-            // `PropertyListDecoder` overflows the stack at deep lists, so it gets only what was read safely.
+            // `PropertyListDecoder` overflows the stack at deeply nested lists, so pass it only a list that was read
+            // safely.
             let data = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
             return try PropertyListDecoder().decode(type, from: data)
         } catch let error as DecodingError {
@@ -43,18 +45,18 @@ extension NetworkResponse {
     }
 }
 
-/// Refuses binary property lists that Foundation on Linux does not survive: it stops the process at sets and at the
-/// text of a date that is no number, and never ends at lists that hold others twice, many levels deep.
+/// A check that rejects binary property lists that Foundation on Linux cannot handle. Foundation crashes on sets and on
+/// dates that are not finite numbers, and never finishes lists that contain others twice, many levels deep.
 ///
 /// The format is that of CFBinaryPList.c: objects, a table of their offsets, and a trailer of 32 bytes that describes
-/// the table. Containers hold the numbers of other objects.
+/// the table. Containers contain the numbers of other objects.
 struct BinaryPropertyListCheck {
     private let bytes: [UInt8]
     private let offsetSize: Int
     private let referenceSize: Int
     private var objectCount: Int
     private var table: Int
-    /// The size that the objects may still have together. It is small for a list that holds everything once.
+    /// The remaining total size of all objects. A list that contains each object once needs only a little of it.
     private var budget: Int
 
     static func accepts(_ bytes: [UInt8]) -> Bool {
@@ -94,12 +96,13 @@ struct BinaryPropertyListCheck {
         return true
     }
 
-    /// Whether the Double is a finite number, as that of a date has to be.
+    /// Returns whether the Double is a finite number, as required for a date.
     private func isFinite(at index: Int) -> Bool {
         index + 8 <= table && (bytes[index] & 0x7F != 0x7F || bytes[index + 1] < 0xF0)
     }
 
-    /// The length of an object, and the index behind it: the length is in the first byte, or in an integer behind that.
+    /// Returns the length of an object, and the index after it. The length is in the first byte, or in an integer after
+    /// that byte.
     private func contents(at offset: Int) -> (count: Int, start: Int)? {
         let count = Int(bytes[offset] & 0x0F)
         guard count == 0x0F else { return (count, offset + 1) }
@@ -108,7 +111,7 @@ struct BinaryPropertyListCheck {
         return number(offset + 2, size).map { ($0, offset + 2 + size) }
     }
 
-    /// A big-endian number; nil beyond the end and beyond Int.
+    /// Reads a big-endian number. Returns nil beyond the end, and for numbers larger than Int.
     private func number(_ index: Int, _ size: Int) -> Int? {
         guard index <= bytes.count - size else { return nil }
         return Int(exactly: bytes[index..<(index + size)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) })

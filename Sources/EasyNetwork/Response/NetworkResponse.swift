@@ -1,10 +1,9 @@
 import Foundation
 
-/// The answer to a request: status, headers and the whole body.
+/// The response to a request: status, headers and the whole body.
 ///
-/// It is an immutable value; a request that is sent again gets another one. The body is decoded when it is asked for,
-/// on the caller's thread, each time again; JSON is read once into an index, from which all decoders take values:
-///
+/// A response is a value; a request that is sent again gets another one. Each call of a decoding method decodes the
+/// body again, on the caller's thread. JSON is read once into an index, from which all decoders read values:
 /// ```swift
 /// let user = try response.decode(User.self)
 /// ```
@@ -22,39 +21,40 @@ public struct NetworkResponse: Sendable {
         var allowsEmptyBody = false
         var decoder: ResponseDecoder?
         var userInfo: [String: any Sendable] = [:]
-        /// Made with the answers of a call whose body may be an object or an array of JSON.
+        /// The index over the body. It exists only for responses of a call whose body can be a JSON object or array.
         var index: Locked<Result<JSONIndex, JSONSyntaxError>?>?
     }
 
-    /// In an object of its own: every step of a call passes the answer on, and a task has room for each.
+    /// The values are in a shared object, because every step of a call passes the response on, and a task reserves
+    /// memory for each copy.
     private var values: Shared<Values>
 
     /// The status code, 100 to 999 (RFC 9110, section 15).
     public var statusCode: Int { values.value.statusCode }
 
-    /// The header fields, in order and with repeats. ``URLSessionTransport`` reports neither.
+    /// The header fields, in order and including repeated ones. ``URLSessionTransport`` preserves neither.
     public var headers: HTTPHeaders { values.value.headers }
 
-    /// The body without content codings such as gzip; empty if there is none.
+    /// The body without content codings such as gzip. Empty if there is none.
     public var body: Data { values.value.body }
 
-    /// The source of the answer.
+    /// The source of the response.
     public internal(set) var source: Source {
         get { values.value.source }
         set { values.value.source = newValue }
     }
 
-    /// The URL that answered; nil if it is unknown.
+    /// The URL that the response comes from; `nil` if it is unknown.
     public var url: URL? { values.value.url }
 
-    /// Creates an answer, for tests and interceptors.
+    /// Creates a response, for tests and interceptors.
     ///
     /// - Parameters:
-    ///   - statusCode: default 200.
-    ///   - headers: default none.
-    ///   - body: default empty.
-    ///   - source: default ``Source/network``.
-    ///   - url: default nil.
+    ///   - statusCode: the status code. Defaults to 200.
+    ///   - headers: the header fields. Defaults to none.
+    ///   - body: the body. Defaults to empty data.
+    ///   - source: the source. Defaults to ``Source/network``.
+    ///   - url: the URL. Defaults to `nil`.
     public init(
         statusCode: Int = 200,
         headers: HTTPHeaders = HTTPHeaders(),
@@ -65,7 +65,7 @@ public struct NetworkResponse: Sendable {
         values = Shared(Values(statusCode: statusCode, headers: headers, body: body, source: source, url: url))
     }
 
-    /// This answer with the properties of its request and its host that decoding depends on.
+    /// Returns this response with the properties of its request and its host that decoding depends on.
     consuming func prepared(
         for method: NetworkService.Method,
         _ validation: ResponseValidation,
@@ -78,14 +78,14 @@ public struct NetworkResponse: Sendable {
         return self
     }
 
-    /// Lets the body go. It is not copied when this is the only reference to the answer.
+    /// Releases the body. The response is not copied if this is the only reference to it.
     mutating func dropBody() {
         guard !body.isEmpty || values.value.index != nil else { return }
         values.value.body = Data()
         values.value.index = nil
     }
 
-    /// The index over the body as JSON. For the answer of a call it is made once, by whoever asks first.
+    /// The index over the body as JSON. For the response of a call, the first reader makes it, and later ones share it.
     var indexedBody: Result<JSONIndex, JSONSyntaxError> {
         if let index = values.value.index?.withLock({ $0 }) { return index }
         let body = body
@@ -94,16 +94,16 @@ public struct NetworkResponse: Sendable {
         return index
     }
 
-    /// The body as JSON; nil if it is none.
+    /// The body as JSON, or nil if it is not JSON.
     var node: JSONNode? { (try? indexedBody.get()).map { JSONNode($0) } }
 
-    /// The source of an answer.
+    /// The source of a response.
     ///
     /// ```swift
     /// if response.source == .cache { print("nothing was sent") }
     /// ```
     ///
-    /// A struct and not an enum, so that a new source breaks no `switch`.
+    /// `Source` is a struct and not an enum, so that a new source breaks no `switch`.
     public struct Source: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
 
@@ -113,38 +113,38 @@ public struct NetworkResponse: Sendable {
 
         public var description: String { rawValue }
 
-        /// The server sent it.
+        /// The server sent the response.
         public static let network = Source(rawValue: "network")
-        /// The cache had it, and nothing was sent.
+        /// The cache had the response, and nothing was sent.
         public static let cache = Source(rawValue: "cache")
-        /// The cache had it, and the server confirmed it (304 Not Modified).
+        /// The cache had the response, and the server confirmed it (304 Not Modified).
         public static let revalidated = Source(rawValue: "revalidated")
-        /// It is the answer to an identical request that was already in flight.
+        /// The response belongs to an identical request that was already in flight.
         public static let joined = Source(rawValue: "joined")
     }
 }
 
 extension NetworkResponse {
-    /// The fields behind the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not report them.
+    /// The fields after the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not report them.
     public internal(set) var trailers: HTTPHeaders {
         get { values.value.trailers }
         set { values.value.trailers = newValue }
     }
 
-    /// The measurements of the exchange; nil if there was none.
+    /// The measurements of the exchange; `nil` if there was none.
     public internal(set) var metrics: TransportMetrics? {
         get { values.value.metrics }
         set { values.value.metrics = newValue }
     }
 
-    /// Every message that was sent for it, in order, redirects and retries included; empty if there was none.
+    /// Every message that was sent for the response, in order, including redirects and retries. Empty if none was sent.
     public internal(set) var history: [NetworkAttempt] {
         get { values.value.history }
         set { values.value.history = newValue }
     }
 
-    /// Values that a program attaches to the answer, for instance an interceptor for ``APIRequest/item(from:)``.
-    /// Default none. The cache does not keep them.
+    /// Values that your code attaches to the response, for example in an interceptor for ``APIRequest/item(from:)``.
+    /// Defaults to an empty dictionary. The cache does not store them.
     ///
     /// ```swift
     /// func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision {
@@ -158,19 +158,19 @@ extension NetworkResponse {
         set { values.value.userInfo = newValue }
     }
 
-    /// The method of the request; nil if it is unknown.
+    /// The method of the request; `nil` if it is unknown.
     public internal(set) var requestMethod: NetworkService.Method? {
         get { values.value.requestMethod }
         set { values.value.requestMethod = newValue }
     }
 
-    /// Whether an optional item may be decoded from an empty body: with ``ResponseValidation/allowsEmptyBody``, with a
+    /// Whether an optional item can be decoded from an empty body: with ``ResponseValidation/allowsEmptyBody``, with a
     /// status that never has a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5), and for HEAD (section 9.3.2).
     var mayBeEmpty: Bool {
         [204, 205, 304].contains(statusCode) || requestMethod == .head || values.value.allowsEmptyBody
     }
 
-    /// The decoder of ``decode(_:with:)``. Default nil: JSON, with dates as text of RFC 3339 or as numbers.
+    /// The decoder of ``decode(_:with:)``. Defaults to `nil`: JSON, with dates as strings of RFC 3339 or as numbers.
     public internal(set) var decoder: ResponseDecoder? {
         get { values.value.decoder }
         set { values.value.decoder = newValue }
@@ -192,6 +192,6 @@ extension NetworkResponse: CustomDebugStringConvertible, CustomReflectable {
         return text.lines.joined(separator: "\n")
     }
 
-    /// Without children, so that a dump shows ``debugDescription`` only.
+    /// A mirror without children, so that a dump shows only ``debugDescription``.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A decoder of `Decodable` items from answers: the format of a server, and its ways to write dates and keys.
+/// A decoder of `Decodable` items from responses, for the format of a server and its ways to write dates and keys.
 ///
 /// ```swift
 /// let decoder = ResponseDecoder.json(dates: .rfc3339, keys: .convertFromSnakeCase)
@@ -8,7 +8,7 @@ import Foundation
 /// ```
 public struct ResponseDecoder: Sendable {
     enum Format: Sendable {
-        /// Makes the decoder for one answer.
+        /// Makes the decoder for one response.
         case json(@Sendable () -> JSONDecoder)
         case other(@Sendable (any Decodable.Type, NetworkResponse) throws -> any Decodable)
     }
@@ -19,36 +19,36 @@ public struct ResponseDecoder: Sendable {
         self.format = format
     }
 
-    /// A decoder of another format.
+    /// Creates a decoder of another format.
     ///
     /// ```swift
     /// let cbor = ResponseDecoder { type, response in try CBORDecoder().decode(type, from: response.body) }
     /// ```
     ///
-    /// - Parameter decode: returns a value of the type. Called on the thread that decodes, possibly on several at once.
-    ///   An error that is no ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
+    /// - Parameter decode: returns a value of the type. It is called on the thread that decodes, possibly on several at
+    ///   the same time. An error that is not a ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
     public init(
         _ decode: @escaping @Sendable (_ type: any Decodable.Type, _ response: NetworkResponse) throws -> any Decodable
     ) {
         format = .other(decode)
     }
 
-    /// A decoder of JSON that reads dates as text of RFC 3339, or as numbers: seconds since 2001.
+    /// A decoder of JSON that reads dates as strings of RFC 3339, or as numbers: seconds since 2001.
     public static let json = ResponseDecoder.json { .standard }
 
-    /// A decoder of JSON.
+    /// Returns a decoder of JSON.
     ///
-    /// - Parameter makeDecoder: returns the `JSONDecoder` for one answer; it is not safe to share one among threads.
+    /// - Parameter makeDecoder: returns the `JSONDecoder` for one response. It must not be shared among threads.
     public static func json(_ makeDecoder: @escaping @Sendable () -> JSONDecoder) -> ResponseDecoder {
         ResponseDecoder(.json(makeDecoder))
     }
 
-    /// A decoder of JSON.
+    /// Returns a decoder of JSON.
     ///
     /// - Parameters:
-    ///   - dates: the form of dates. `.rfc3339` reads fractions of seconds, Foundation's `iso8601` does not. Default
-    ///     that of ``json``.
-    ///   - keys: the form of keys. Default that of the properties.
+    ///   - dates: the format of dates. `.rfc3339` reads fractions of seconds, Foundation's `iso8601` does not. Defaults
+    ///     to `nil`, the format of ``json``.
+    ///   - keys: the format of keys. Defaults to the names of the properties.
     public static func json(
         dates: JSONDecoder.DateDecodingStrategy? = nil,
         keys: JSONDecoder.KeyDecodingStrategy = .useDefaultKeys
@@ -61,13 +61,13 @@ public struct ResponseDecoder: Sendable {
         }
     }
 
-    /// A decoder of property lists in XML and in binary.
+    /// A decoder of property lists in XML and binary format.
     public static let propertyList = ResponseDecoder { type, response in try response.decodePropertyList(type) }
 }
 
 // MARK: - Arrays
 
-/// An array that leaves out the elements that cannot be decoded, and reports them.
+/// An array that omits the elements that cannot be decoded, and reports them.
 ///
 /// ```swift
 /// struct Page: Decodable { let users: LenientArray<User> }
@@ -79,8 +79,8 @@ public struct LenientArray<Element: Decodable>: Decodable {
     /// The decoded elements, in order.
     public private(set) var items: [Element] = []
 
-    /// The index of each element that was left out, and the reason, in order: a ``NetworkError`` that names the place,
-    /// with the `DecodingError` as its `underlying`.
+    /// The index of each omitted element, and the reason, in order. The reason is a ``NetworkError`` that names the
+    /// place, with the `DecodingError` as its `underlying`.
     public private(set) var failures: [(index: Int, error: any Error)] = []
 
     /// Decodes the elements of an array one after the other.
@@ -90,10 +90,10 @@ public struct LenientArray<Element: Decodable>: Decodable {
         var container = try decoder.unkeyedContainer()
         while !container.isAtEnd {
             let index = container.currentIndex
-            // Moves on whether or not the element can be decoded.
+            // `superDecoder()` moves to the next element, whether or not this one can be decoded.
             let element = try container.superDecoder()
             do {
-                // Through a container, whose strategies for dates, data and URLs `Element(from:)` does not apply.
+                // Decode through a container: `Element(from:)` would ignore the strategies for dates, data and URLs.
                 items.append(try element.singleValueContainer().decode(Element.self))
             } catch {
                 failures.append((index, NetworkError.mapping(error)))
@@ -107,7 +107,7 @@ extension LenientArray: Sendable where Element: Sendable {}
 // MARK: - Dates
 
 extension JSONDecoder {
-    /// A plain decoder that reads dates as text of RFC 3339 too. It never changes, so that one is enough for all.
+    /// A plain decoder that also reads dates as strings of RFC 3339. It never changes, so all threads can share it.
     static let standard: JSONDecoder = {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { try Date.decodeRFC3339($0, orNumbers: true) }
@@ -116,24 +116,24 @@ extension JSONDecoder {
 }
 
 extension JSONDecoder.DateDecodingStrategy {
-    /// Dates of RFC 3339, section 5.6, with or without fractions of seconds: `2024-02-29T12:00:00.25+01:00`.
+    /// Decodes dates of RFC 3339, section 5.6, with or without fractions of seconds: `2024-02-29T12:00:00.25+01:00`.
     public static var rfc3339: JSONDecoder.DateDecodingStrategy {
         .custom { try Date.decodeRFC3339($0) }
     }
 }
 
 extension Date {
-    /// - Parameter orNumbers: whether a number is read too, as seconds since 2001. Default false.
+    /// - Parameter orNumbers: whether a number is read, too, as seconds since 2001. Defaults to false.
     fileprivate static func decodeRFC3339(_ decoder: any Decoder, orNumbers: Bool = false) throws -> Date {
         let own = decoder as? JSONIndexDecoder
         if let date = own?.fixedDate { return date }
         let container = try decoder.singleValueContainer()
-        // Without an error for each text.
+        // Read the number in a way that creates no error for each string.
         let number = orNumbers ? (own == nil ? try? container.decode(Double.self) : own?.number) : nil
         if let number { return Date(timeIntervalSinceReferenceDate: number) }
         let text = try container.decode(String.self)
         if let date = Date(rfc3339Text: text) { return date }
-        let reason = "\"\(text.quotable)\" is no date of RFC 3339"
+        let reason = "\"\(text.quotable)\" is not a date of RFC 3339"
         throw DecodingError.dataCorruptedError(in: container, debugDescription: reason)
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A struct that a mapper makes from an answer.
+/// A struct that a mapper makes from a response.
 ///
 /// ```swift
 /// struct User: ParsedItem { let id: Int; let name: String? }
@@ -22,21 +22,21 @@ public protocol ResponseMapperProtocol {
     /// Makes the item from JSON.
     ///
     /// - Parameter json: a ``JSONObject``, another view, or a value as ``NetworkResponse/json()`` returns it:
-    ///   ``ResponseMapper/process(_:parse:)-(_,(JSONObject)->Item?)`` and ``ArrayResponseMapper`` read them all.
+    ///   ``ResponseMapper/process(_:parse:)-(_,(JSONObject)->Item?)`` and ``ArrayResponseMapper`` read all of them.
     /// - Throws: any error, for example a ``ResponseMapperError``.
     static func process(_ json: Any?) throws -> Item
 }
 
 extension ResponseMapperProtocol {
-    /// Makes the item from the body of an answer.
+    /// Makes the item from the body of a response.
     ///
     /// ```swift
     /// func item(from response: NetworkResponse) throws -> User { try UserMapper.process(response) }
     /// ```
     ///
-    /// The body is read once into an index, and the mapper gets a view of it: no dictionary is made.
+    /// The body is read once into an index, and the mapper gets a view of it. No dictionary is created.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, and the errors of the mapper.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON, and the errors of the mapper.
     public static func process(_ response: NetworkResponse) throws -> Item {
         try process(JSONNode(response.jsonIndex()).view as Any?)
     }
@@ -56,18 +56,18 @@ extension ResponseMapperProtocol {
 /// }
 /// ```
 ///
-/// It has no state, and runs on the caller's thread.
+/// A mapper has no state, and runs on the caller's thread.
 open class ResponseMapper<Item: ParsedItem> {
-    /// Creates a mapper. Its methods are static, so that a program needs no instance.
+    /// Creates a mapper. Its methods are static, so you don't need an instance.
     public init() {}
 
     /// Passes the JSON object to `parse`.
     ///
     /// - Parameters:
-    ///   - json: what the mapper was given, or a value that ``NetworkResponse/json()`` returns.
-    ///   - parse: returns the item; nil means that an attribute is missing.
-    /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no object, ``ResponseMapperError/missingAttribute`` if
-    ///   `parse` returns nil, and the errors of `parse`.
+    ///   - json: the argument of the mapper, or a value that ``NetworkResponse/json()`` returns.
+    ///   - parse: returns the item, or nil if an attribute is missing.
+    /// - Throws: ``ResponseMapperError/invalid`` if the JSON is not an object, ``ResponseMapperError/missingAttribute``
+    ///   if `parse` returns nil, and the errors of `parse`.
     @inlinable
     public static func process(_ json: Any?, parse: (_ json: JSONObject) throws -> Item?) throws -> Item {
         guard let object = JSONObject.view(of: json) else { throw ResponseMapperError.invalid }
@@ -76,7 +76,7 @@ open class ResponseMapper<Item: ParsedItem> {
     }
 
     /// Passes the JSON object to `parse` as a dictionary, which costs more than a ``JSONObject``.
-    // Without the attribute, a closure with an untyped parameter would fit both.
+    // Without this attribute, a closure with an untyped parameter would match both overloads.
     @_disfavoredOverload
     public static func process(_ json: Any?, parse: (_ json: [String: Any]) throws -> Item?) throws -> Item {
         try process(json) { (object: JSONObject) in try parse(object.dictionary) }
@@ -91,9 +91,10 @@ open class ResponseMapper<Item: ParsedItem> {
 public final class ArrayResponseMapper<Item: ParsedItem> {
     private init() {}
 
-    /// Maps every element of the array that is the body of an answer, without making dictionaries.
+    /// Maps every element of the array in a response's body, without creating dictionaries.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, else as ``process(_:mapper:)``.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON, and the errors of
+    ///   ``process(_:mapper:)``.
     public static func process(_ response: NetworkResponse, mapper: (Any?) throws -> Item) throws -> [Item] {
         try items(JSONNode(response.jsonIndex()), mapper, failed: stop)
     }
@@ -101,10 +102,10 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// Maps every element.
     ///
     /// - Parameters:
-    ///   - json: what a mapper was given, or a value that ``NetworkResponse/json()`` returns.
-    ///   - mapper: makes an item of an element.
-    /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no array, and
-    ///   ``ResponseMapperError/element(index:underlying:)`` for the first element that `mapper` throws at.
+    ///   - json: the argument of a mapper, or a value that ``NetworkResponse/json()`` returns.
+    ///   - mapper: makes an item from an element.
+    /// - Throws: ``ResponseMapperError/invalid`` if the JSON is not an array, and
+    ///   ``ResponseMapperError/element(index:underlying:)`` for the first element for which `mapper` throws.
     public static func process(_ json: Any?, mapper: (Any?) throws -> Item) throws -> [Item] {
         try items(json.map { JSONNode($0) }, mapper, failed: stop)
     }
@@ -131,9 +132,9 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
         return items
     }
 
-    /// Maps the elements that can be mapped of the array that is the body of an answer, and reports the others.
+    /// Maps the elements that can be mapped of the array in a response's body, and reports the others.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, else as
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON, and the errors of
     ///   ``processLeniently(_:mapper:)``.
     public static func processLeniently(
         _ response: NetworkResponse,
@@ -144,9 +145,8 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
 
     /// Maps the elements that can be mapped, and reports the others.
     ///
-    /// - Returns: the mapped elements, in order, and the index of each element that was skipped with the reason, in
-    ///   order.
-    /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no array.
+    /// - Returns: the mapped elements, in order, and the index of each skipped element with the reason, in order.
+    /// - Throws: ``ResponseMapperError/invalid`` if the JSON is not an array.
     public static func processLeniently(
         _ json: Any?,
         mapper: (Any?) throws -> Item
@@ -160,13 +160,13 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
 // MARK: - Views
 
 extension Result where Failure == NetworkError {
-    /// A view of the value, such as the row of a list or the text of a label. A failure stays as it is.
+    /// Returns a view of the value, such as the row of a list or the text of a label. A failure is returned unchanged.
     ///
     /// ```swift
     /// let row = operation.result?.reformed { user in "\(user.name), \(user.city)" }
     /// ```
     ///
-    /// - Parameter view: makes the view, on the caller's thread. An error that is no ``NetworkError`` becomes
+    /// - Parameter view: makes the view, on the caller's thread. An error that is not a ``NetworkError`` becomes
     ///   ``NetworkError/Code/cannotParseResponse``.
     public func reformed<View>(_ view: (Success) throws -> View) -> Result<View, NetworkError> {
         flatMap { success in
@@ -187,9 +187,9 @@ extension Result where Failure == NetworkError {
 /// }
 /// ```
 public enum ResponseMapperError: Error {
-    /// The JSON has another form than the mapper reads: it is no object, or no array.
+    /// The JSON has another form than the mapper reads: it is not an object, or not an array.
     case invalid
-    /// A required attribute is missing; the mapper did not name it.
+    /// A required attribute is missing. The mapper did not name it.
     case missingAttribute
     /// There is no value for the key.
     case missing(key: String)

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Makes file names safe that a server or a URL proposes: the result names one visible file in the chosen folder (RFC
-/// 6266, section 4.3).
+/// A sanitizer of file names that a server or a URL proposes. Its result names one visible file in the chosen folder
+/// (RFC 6266, section 4.3).
 ///
-/// It works on Unicode scalars, as file systems do: to Swift a slash with an accent is another character.
+/// It works on Unicode scalars, as file systems do: to Swift, a slash with an accent is another character.
 enum SafeFileName {
     /// The maximum length of a name, in bytes of UTF-8.
     static let byteLimit = 255
@@ -15,22 +15,22 @@ enum SafeFileName {
         let start = separator.map(scalars.index(after:)) ?? scalars.startIndex
         var name = String.UnicodeScalarView()
         for scalar in scalars[start...] where !isUnprintable(scalar) {
-            // The separator of paths on HFS, and of drives and streams on Windows.
+            // The colon separates paths on HFS, and drives and streams on Windows.
             name.append(scalar == ":" ? "-" : scalar)
         }
-        // File systems may ignore these scalars, so that a dot behind them hides the file.
+        // File systems can ignore these scalars, so that a dot after them would hide the file.
         let visible = name.drop { isPadding($0) || $0.properties.isDefaultIgnorableCodePoint }
         let trimmed = trimmingEnd(String(String.UnicodeScalarView(visible)))
         return trimmed.isEmpty ? nil : cut(trimmed)
     }
 
-    /// The last part of the path that is not empty, decoded; `download` if there is none.
+    /// Returns the last non-empty part of the path, decoded, or `download` if there is none.
     static func name(for url: URL) -> String {
         let part = url.path(percentEncoded: true).split(separator: "/").last.map(String.init) ?? ""
         return name(part.removingPercentEncoding ?? part) ?? "download"
     }
 
-    /// The name with a number before its extension, for a name that exists: `a (2).tar.gz`.
+    /// Returns the name with a number before its extension, if the name already exists: `a (2).tar.gz`.
     static func numbered(_ name: String, _ number: Int) -> String {
         cut(name, suffix: " (\(number))")
     }
@@ -44,12 +44,12 @@ enum SafeFileName {
         var end = parts.stem.utf8.index(parts.stem.startIndex, offsetBy: max(0, room))
         while end.samePosition(in: scalars) == nil { end = parts.stem.utf8.index(before: end) }
         var stem = String(scalars[..<end])
-        // Not within a character, unless that is the only one, with many accents.
+        // Don't cut within a character, unless it is the only one, with many accents.
         if end.samePosition(in: parts.stem) == nil, stem.count > 1 { stem.removeLast() }
         return trimmingEnd(stem) + suffix + parts.fileExtension
     }
 
-    /// Removes dots and blanks at the end, which Windows ignores, so that two names become one.
+    /// Removes dots and white space at the end, which Windows ignores, so that two names would become one.
     private static func trimmingEnd(_ text: String) -> String {
         let scalars = text.unicodeScalars
         guard let last = scalars.lastIndex(where: { !isPadding($0) }) else { return "" }
@@ -60,8 +60,8 @@ enum SafeFileName {
         scalar == "." || scalar.properties.isWhitespace
     }
 
-    /// Whether the scalar is a control, a line break, or a mark of writing direction, which shows `txt.exe` as
-    /// `exe.txt`.
+    /// Returns whether the scalar is a control character, a line break, or a mark of writing direction, which would
+    /// show `txt.exe` as `exe.txt`.
     private static func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
@@ -74,7 +74,8 @@ enum SafeFileName {
         "gz", "bz2", "xz", "zst", "lz", "lz4", "lzma", "z", "br",
     ]
 
-    /// The name before its extension, and the extension with its dot: both parts of `.tar.gz`, empty if there is none.
+    /// Returns the name before its extension, and the extension with its dot: both parts of `.tar.gz`, and empty if
+    /// there is none.
     private static func parts(of name: String) -> (stem: String, fileExtension: String) {
         let (stem, fileExtension) = divide(name)
         let inner = divide(stem)
@@ -90,7 +91,7 @@ enum SafeFileName {
             return (name, "")
         }
         let letters = bytes[dot...].dropFirst()
-        // A longer text behind the dot is the end of a sentence.
+        // A longer string after the dot is the end of a sentence.
         guard (1...16).contains(letters.count), letters.allSatisfy({ $0.isLetter || $0.isDigit }) else {
             return (name, "")
         }

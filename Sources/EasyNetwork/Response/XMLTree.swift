@@ -13,8 +13,9 @@ import FoundationXML
 /// }
 /// ```
 ///
-/// `XMLParser` of Foundation reads the document. Comments and processing instructions are left out, and CDATA is text.
-/// There are no entities but the five of XML: nothing outside the document is loaded, and nothing in it multiplies.
+/// Foundation's `XMLParser` reads the document. Comments and processing instructions are omitted, and CDATA becomes
+/// text. Only the five entities of XML are defined: nothing outside the document is loaded, and nothing in it
+/// multiplies.
 public struct XMLTree: Hashable, Sendable {
     enum Child: Hashable, Sendable {
         case element(XMLTree)
@@ -24,14 +25,13 @@ public struct XMLTree: Hashable, Sendable {
     /// The name without its prefix.
     public let name: String
 
-    /// The URI of the namespace; nil if there is none.
+    /// The URI of the namespace; `nil` if there is none.
     public let namespace: String?
 
-    /// The attributes by their names as written, with their prefixes: `xml:lang`. Declarations of namespaces are left
-    /// out.
+    /// The attributes by their names as written, with their prefixes: `xml:lang`. Namespace declarations are omitted.
     public let attributes: [String: String]
 
-    /// Elements and text in document order, white space included. Two texts are never adjacent.
+    /// The elements and text in document order, including white space. Two text items are never adjacent.
     var children: [Child] = []
 
     /// The child elements, in order.
@@ -39,7 +39,7 @@ public struct XMLTree: Hashable, Sendable {
         children.compactMap { if case .element(let element) = $0 { element } else { nil } }
     }
 
-    /// The text of this element and of those below, in document order.
+    /// The text of this element and its descendants, in document order.
     public var text: String {
         children.reduce(into: "") { text, child in
             switch child {
@@ -49,20 +49,20 @@ public struct XMLTree: Hashable, Sendable {
         }
     }
 
-    /// The child elements of this name.
+    /// Returns the child elements with this name.
     ///
     /// - Parameters:
-    ///   - name: the name without prefix.
-    ///   - namespace: default nil, any.
+    ///   - name: the name without a prefix.
+    ///   - namespace: the URI of the namespace. Defaults to `nil`, any namespace.
     public func elements(_ name: String, namespace: String? = nil) -> [XMLTree] {
         elements.filter { $0.isNamed(name, namespace) }
     }
 
-    /// The first child element of this name; nil if there is none.
+    /// The first child element with this name; `nil` if there is none.
     ///
     /// - Parameters:
-    ///   - name: the name without prefix.
-    ///   - namespace: default nil, any.
+    ///   - name: the name without a prefix.
+    ///   - namespace: the URI of the namespace. Defaults to `nil`, any namespace.
     public subscript(name: String, namespace namespace: String? = nil) -> XMLTree? {
         for case .element(let element) in children where element.isNamed(name, namespace) { return element }
         return nil
@@ -74,14 +74,14 @@ public struct XMLTree: Hashable, Sendable {
 }
 
 extension NetworkResponse {
-    /// The root element of the body, which is XML.
+    /// Returns the root element of an XML body.
     ///
-    /// The charset is that of a byte order mark, else the one in `Content-Type`, else the one that the document
-    /// declares, else UTF-8 (RFC 7303, section 3).
+    /// The charset is that of a byte order mark, otherwise the charset in `Content-Type`, otherwise the one that the
+    /// document declares, otherwise UTF-8 (RFC 7303, section 3).
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with line and column if the body is no XML. It is thrown too
-    ///   for a document type with definitions, for a processing instruction without content, for elements nested deeper
-    ///   than 128 levels, and for an element with more than 10,000 attributes.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with line and column if the body is not XML. The error is
+    ///   also thrown for a document type with definitions, a processing instruction without content, elements nested
+    ///   deeper than 128 levels, and an element with more than 10,000 attributes.
     public func xml() throws(NetworkError) -> XMLTree {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "XML") }
         let document = try checkedXML(try text(defaultCharset: declaredCharset))
@@ -90,14 +90,14 @@ extension NetworkResponse {
         parser.shouldProcessNamespaces = true
         parser.shouldResolveExternalEntities = false
         parser.delegate = builder
-        // Its result is of no use: on Linux it is true for a document that is cut.
+        // Ignore the result: on Linux it is true even for a truncated document.
         _ = parser.parse()
         if let root = builder.root, builder.failure == nil { return root }
         throw notXML(builder.failure ?? "there is no complete element", underlying: builder.cause)
     }
 
     private func notXML(_ reason: String, underlying: (any Error)? = nil) -> NetworkError {
-        error(.cannotParseResponse, message: "the body is no XML: \(reason)", underlying: underlying)
+        error(.cannotParseResponse, message: "the body is not XML: \(reason)", underlying: underlying)
     }
 
     /// The charset that the document declares (XML 1.0, appendix F).
@@ -111,16 +111,17 @@ extension NetworkResponse {
         return match.1.lowercased().hasPrefix("utf-16") ? "utf-8" : String(match.1)
     }
 
-    /// The document for `XMLParser`, in UTF-8, with blanks instead of the XML declaration and the document type.
+    /// Returns the document for `XMLParser`, in UTF-8, with spaces instead of the XML declaration and the document
+    /// type.
     ///
-    /// It refuses documents that `XMLParser` does not handle: on Linux it stops the process at a processing instruction
-    /// without content, and silently leaves out the entities of a document type. Its time for an element is the square
-    /// of the number of attributes.
+    /// It rejects documents that `XMLParser` does not handle: on Linux, `XMLParser` crashes on a processing instruction
+    /// without content, and silently omits the entities of a document type. Its time for an element is the square of
+    /// the number of attributes.
     private func checkedXML(_ document: String) throws(NetworkError) -> Data {
         var bytes = Array(document.utf8)
-        // A parser could take bytes of zero for another encoding, whose markup this check does not see.
+        // A parser could take zero bytes for another encoding, whose markup this check does not see.
         guard !bytes.contains(0) else { throw notXML("a character that XML does not have") }
-        /// The index behind the mark, or the end of the document.
+        /// Returns the index after the mark, or the end of the document.
         func end(of mark: String, from start: Int) -> Int {
             bytes.dropFirst(start).firstRange(of: mark.utf8)?.upperBound ?? bytes.count
         }
@@ -149,7 +150,7 @@ extension NetworkResponse {
         return Data(bytes)
     }
 
-    /// The index behind the `>` of a tag, or the end of the document.
+    /// Returns the index after the `>` of a tag, or the end of the document.
     private func endOfTag(_ bytes: [UInt8], from start: Int, isDocumentType: Bool) throws(NetworkError) -> Int {
         var quote: UInt8?
         var quoteCount = 0
@@ -162,7 +163,7 @@ extension NetworkResponse {
                 quoteCount += 1
                 guard quoteCount <= 10_000 else { throw notXML("an element has more than 10,000 attributes") }
             case (UInt8(ascii: "["), nil) where isDocumentType:
-                throw notXML("a document type with definitions is refused, as it may define entities")
+                throw notXML("a document type must not contain definitions, because they can define entities")
             case (UInt8(ascii: ">"), nil): return index + 1
             default: break
             }
@@ -170,7 +171,7 @@ extension NetworkResponse {
         return bytes.count
     }
 
-    /// Keeps line breaks, so that the lines of errors are right.
+    /// Blanks everything except line breaks, so that the line numbers of errors stay correct.
     private static func blank(_ bytes: inout [UInt8], _ range: Range<Int>) {
         for index in range where bytes[index] != 0x0A && bytes[index] != 0x0D { bytes[index] = 0x20 }
     }
@@ -185,7 +186,7 @@ extension APIRequest where Item == XMLTree {
 /// Builds a tree from the events of a parser.
 private final class XMLTreeBuilder: NSObject, XMLParserDelegate {
     private(set) var root: XMLTree?
-    /// The first failure; the parser goes on after most of them.
+    /// The first failure. The parser continues after most of them.
     private(set) var failure: String?
     private(set) var cause: (any Error)?
     private var open: [XMLTree] = []
@@ -223,7 +224,7 @@ private final class XMLTreeBuilder: NSObject, XMLParserDelegate {
 
     func parser(_ parser: XMLParser, parseErrorOccurred error: any Error) {
         let code = (error as NSError).code
-        // Warnings of libxml2: of a relative namespace, of an odd xml:lang or xml:space.
+        // These codes are warnings of libxml2: a relative namespace, an odd xml:lang or xml:space.
         guard !(97...102).contains(code) else { return }
         fail(reason(code), error, parser)
     }
@@ -240,7 +241,7 @@ private final class XMLTreeBuilder: NSObject, XMLParserDelegate {
         parser.abortParsing()
     }
 
-    /// The frequent errors in words, since Foundation has none for them on Linux.
+    /// Returns words for the frequent errors, because Foundation has none on Linux.
     private func reason(_ code: Int) -> String {
         switch code {
         case 4, 5, 77:

@@ -58,7 +58,7 @@ struct EmptyBodyTests {
         expect(wrong?.code, equals: .cannotParseResponse)
         expect(wrong?.message, equals: "the body is empty, not JSON")
         let noValue = #expect(throws: NetworkError.self) { try answer(204).decode(Int.self) }
-        expect(noValue?.message, equals: "the body is empty; use an optional or Void as item for such an answer")
+        expect(noValue?.message, equals: "the body is empty; use an optional or Void as item for such a response")
         // White space is a body, but not JSON.
         #expect(throws: NetworkError.self) { try answer(204, nil, " ").decode(Int?.self) }
     }

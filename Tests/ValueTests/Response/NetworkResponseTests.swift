@@ -76,15 +76,15 @@ struct NetworkResponseTests {
         expect(error?.statusCode, equals: 503)
         expect(error?.headers["x-id"], equals: "7")
         expect(error?.responseBody, equals: Data(body.utf8.prefix(NetworkError.responseBodyLimit)))
-        expect(error?.message?.contains(body.isEmpty ? "empty" : "no JSON"), equals: true)
+        expect(error?.message?.contains(body.isEmpty ? "empty" : "not JSON"), equals: true)
     }
 
     @Test("RSP-2: the error of a body that is no JSON names its media type")
     func otherThanJSON() {
         for (type, words) in [
-            ("text/html; charset=utf-8", "the body is no JSON but text/html"),
-            ("application/json", "the body is no JSON: expected a value, found \"<\" at line 1, column 1"),
-            ("application/problem+json", "the body is no JSON: "), (nil, "the body is no JSON: "),
+            ("text/html; charset=utf-8", "the body is not JSON but text/html"),
+            ("application/json", "the body is not JSON: expected a value, found \"<\" at line 1, column 1"),
+            ("application/problem+json", "the body is not JSON: "), (nil, "the body is not JSON: "),
         ] as [(String?, String)] {
             let page = response("<html>", type: type)
             let decoded = #expect(throws: NetworkError.self) { try page.decode(Answer.self) }
@@ -115,7 +115,7 @@ struct NetworkResponseTests {
             (#"{"users":[{"name":null,"age":1}]}"#, "users[0].name: expected String but found null"),
             (#"{"users":{}}"#, "users: expected array but found object"), ("[]", "expected object but found array"),
             (#"{"users":[7]}"#, "users[0]: expected object but found Int"), ("{}", #"no value for key "users""#),
-            ("<html>", "no JSON"), ("", "the body is empty"),
+            ("<html>", "not JSON"), ("", "the body is empty"),
         ]
     )
     func decodingErrors(_ body: String, _ message: String) throws {

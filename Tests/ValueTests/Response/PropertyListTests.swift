@@ -128,7 +128,7 @@ struct PropertyListTests {
                 as [(NetworkResponse) throws -> Any]
             {
                 let error = #expect(throws: NetworkError.self) { try read(response(body)) }
-                expect(error?.message?.hasPrefix("the body is no property list"), equals: true)
+                expect(error?.message?.hasPrefix("the body is not a property list"), equals: true)
             }
         }
         // Shared objects and the greatest depth that Foundation reads are valid.
@@ -211,7 +211,7 @@ struct PropertyListTests {
     )
     func wrong(_ xml: String) {
         let error = #expect(throws: NetworkError.self) { try value(xml) }
-        expect(error?.message?.hasPrefix("the body is no property list"), equals: true, "\(error?.message ?? "nil")")
+        expect(error?.message?.hasPrefix("the body is not a property list"), equals: true, "\(error?.message ?? "nil")")
     }
 
     @Test("RSP-2: a binary list with a key that is no text, or with kinds that property lists do not have, is an error")

@@ -89,7 +89,7 @@ struct ResponseDecoderTests {
         let error = #expect(throws: NetworkError.self) {
             try response(#"["2024-13-01"]"#).decode([Date].self, with: decoder)
         }
-        expect(error?.message, equals: #"[0]: "2024-13-01" is no date of RFC 3339"#)
+        expect(error?.message, equals: #"[0]: "2024-13-01" is not a date of RFC 3339"#)
     }
 
     @Test("RSP-2: the error of a custom decoder becomes a NetworkError that names the place")
@@ -109,7 +109,7 @@ struct ResponseDecoderTests {
         let wrong = #expect(throws: NetworkError.self) {
             try answer.decode(Int.self, with: ResponseDecoder { _, _ in "7" })
         }
-        expect(wrong?.message, equals: "the decoder made a String instead of a Int")
+        expect(wrong?.message, equals: "the decoder returned a String instead of a Int")
     }
 
     @Test("RSP-2: the first of several readers that fits the answer")
@@ -127,8 +127,8 @@ struct ResponseDecoderTests {
         let error = #expect(throws: NetworkError.self) {
             try response("hello").decodeFirst([{ try $0.decode(Int.self) }, { try $0.decode([Int].self)[0] }])
         }
-        let reason = #"the body is no JSON: expected a value, found "h" at line 1, column 1"#
-        expect(error?.message, equals: "nothing fits: \(reason); \(reason)")
+        let reason = #"the body is not JSON: expected a value, found "h" at line 1, column 1"#
+        expect(error?.message, equals: "all readers failed: \(reason); \(reason)")
         expect((error?.underlying as? NetworkError)?.code, equals: .cannotParseResponse)
         let none = #expect(throws: NetworkError.self) {
             try response("").decodeFirst([(NetworkResponse) throws -> Int]())

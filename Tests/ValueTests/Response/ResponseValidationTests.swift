@@ -59,7 +59,7 @@ struct ResponseValidationTests {
             for: NetworkResponse(headers: ["Content-Type": "image/png"], body: Data("abcd".utf8))
         )
         expect(long?.code, equals: .bodyTooLong)
-        expect(long?.message, equals: "more than 3 bytes of body")
+        expect(long?.message, equals: "the body has more than 3 bytes")
         expect(validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.code, equals: .cannotParseResponse)
         expect(validation.error(for: NetworkResponse(body: Data("abc".utf8)))?.code, equals: .cannotParseResponse)
         let refused = NetworkResponse(statusCode: 500, body: Data("abcd".utf8))
@@ -86,7 +86,7 @@ struct ResponseValidationTests {
         expect(wrong?.message, equals: "$.users[1].name: expected String but found null")
         expect(error(204, "") == nil)
         expect(error(200, "")?.message?.contains("empty"), equals: true)
-        expect(error(200, "<html>")?.message?.contains("no JSON"), equals: true)
+        expect(error(200, "<html>")?.message?.contains("not JSON"), equals: true)
         expect(error(404, "<html>")?.code, equals: .unacceptableStatus)
     }
 }

@@ -78,7 +78,7 @@ struct XMLTreeTests {
         expect(error?.responseBody, equals: Data(text.utf8))
         expect(error?.underlying != nil)
         let message = error?.message ?? "nil"
-        expect(message.hasPrefix("the body is no XML: line \(line), column "), "\(message)")
+        expect(message.hasPrefix("the body is not XML: line \(line), column "), "\(message)")
         expect(message.contains(reason), "\(message)")
         expect(message.hasSuffix("."), equals: false)
     }

@@ -1,35 +1,35 @@
 import Foundation
 
-/// An index over the bytes of JSON text (RFC 8259): for each value one word with its kind and its place, in the order
-/// of the text. No value is an object of its own.
+/// An index over the bytes of a JSON text (RFC 8259). It has one word for each value, with its kind and its place, in
+/// the order of the text. No value is a separate object.
 ///
 /// ```
 /// {"id": 7, "tags": ["a", "b"]}     object(2 members, ends at 7)  ascii "id"  integer 7  ascii "tags"
 ///                                   array(2 elements, ends at 7)  ascii "a"  ascii "b"
 /// ```
 ///
-/// Whatever is read from it is known to be right: the grammar, escapes, surrogates and UTF-8 are checked when it is
-/// made. A position is the number of a word; the whole is at position 0, and a null that is not in the text is behind
-/// it.
+/// All values that are read from the index are valid: the grammar, escapes, surrogates and UTF-8 are checked when it is
+/// created. A position is the number of a word. The whole document is at position 0, and a null that is not in the text
+/// follows it.
 final class JSONIndex: @unchecked Sendable {
-    // Sendable because nothing changes after `init`.
+    // The class is Sendable because nothing changes after `init`.
 
-    /// How deeply arrays and objects may be nested, as in Foundation.
+    /// The maximum nesting of arrays and objects, as in Foundation.
     static let maximumDepth = 512
 
     /// The reader of the words and the text.
     let reader: JSONReader
-    /// The owner of the text if it is large; a small one is copied, which costs less than to share it.
+    /// The owner of a large text. A small text is copied instead, which costs less than sharing it.
     private let owner: NSData?
 
-    /// Reads the text.
+    /// Indexes the text.
     ///
     /// UTF-16 and UTF-32, which older standards allowed (RFC 4627, section 3), are converted first. A byte order mark
     /// is skipped.
     init(_ body: Data) throws(JSONSyntaxError) {
         let (bytes, start) = try Self.utf8(body)
         guard bytes.count < JSONWord.maximumLength else {
-            throw JSONSyntaxError(reason: "it is longer than 2 GB", offset: 0, line: 1, column: 1)
+            throw JSONSyntaxError(reason: "the text is longer than 2 GB", offset: 0, line: 1, column: 1)
         }
         typealias Words = UnsafeMutableBufferPointer<JSONWord>
         let words = try bytes.withUnsafeBytes { bytes -> Result<Words, JSONSyntaxError> in
@@ -42,7 +42,7 @@ final class JSONIndex: @unchecked Sendable {
             reader = JSONReader(words: words, text: owner.bytes)
         } else {
             let copy = UnsafeMutableRawPointer.allocate(byteCount: bytes.count, alignment: 8)
-            // Not `copyBytes`, which is generic and takes as long as the index of a small text.
+            // Don't use `copyBytes`: it is generic, and takes as long as the index of a small text.
             bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: copy, count: $0.count).copyMemory(from: $0) }
             reader = JSONReader(words: words, text: copy)
         }
@@ -53,9 +53,9 @@ final class JSONIndex: @unchecked Sendable {
         if owner == nil { reader.text.deallocate() }
     }
 
-    /// The text in UTF-8, and where it begins there.
+    /// Returns the text in UTF-8, and the offset at which it begins.
     private static func utf8(_ body: Data) throws(JSONSyntaxError) -> (bytes: Data, start: Int) {
-        // The first character is ASCII, so zeros show the encoding.
+        // The first character is ASCII, so zeros reveal the encoding.
         let isUTF8 = body.withUnsafeBytes { 1..<0x80 ~= $0.first ?? 0 && $0.dropFirst().first != 0 }
         if isUTF8 { return (body, 0) }
         let head = Array(body.prefix(4))
@@ -75,10 +75,10 @@ final class JSONIndex: @unchecked Sendable {
         default: return (body, 0)
         }
         let isWide = encoding == .utf32BigEndian || encoding == .utf32LittleEndian
-        // Foundation drops a part of a character at the end.
+        // Check the length: Foundation drops an incomplete character at the end.
         guard body.count % (isWide ? 4 : 2) == 0, let text = String(data: body.dropFirst(mark), encoding: encoding)
         else {
-            throw JSONSyntaxError(reason: "it is neither UTF-8 nor UTF-16 nor UTF-32", offset: 0, line: 1, column: 1)
+            throw JSONSyntaxError(reason: "the text is not UTF-8, UTF-16 or UTF-32", offset: 0, line: 1, column: 1)
         }
         return (Data(text.utf8), 0)
     }

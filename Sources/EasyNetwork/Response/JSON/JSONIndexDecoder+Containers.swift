@@ -46,7 +46,7 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return try decoder.scalar(type, at: position, .key(key))
     }
 
-    // The library's own, which come before a generic one, look for the key three times.
+    // The library's own overloads, which are preferred to a generic one, would search for the key three times.
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try scalarIfPresent(type, key) }
     func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try scalarIfPresent(type, key) }
     func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try scalarIfPresent(type, key) }
@@ -89,7 +89,7 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
 struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     let decoder: JSONIndexDecoder
-    /// That of the next element.
+    /// The position of the next element.
     var position: Int
     var currentIndex = 0
 
@@ -102,7 +102,7 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     var count: Int? { decoder.reader.count(decoder.position) }
     var isAtEnd: Bool { position >= decoder.reader.end(decoder.position) }
 
-    /// Reads the next element and moves behind it, unless reading fails.
+    /// Reads the next element and moves past it, unless reading fails.
     @inline(__always)
     private mutating func next<T>(_ type: Any.Type, _ what: String = "", _ read: (Int) throws -> T) throws -> T {
         guard !isAtEnd else { throw atEnd(type, what) }

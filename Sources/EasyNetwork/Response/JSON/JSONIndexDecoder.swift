@@ -1,13 +1,14 @@
 import Foundation
 
-/// Reads `Decodable` types from a ``JSONIndex``, with the strategies, values and errors of a `JSONDecoder`.
+/// A decoder that reads `Decodable` types from a ``JSONIndex``, with the strategies, values and errors of a
+/// `JSONDecoder`.
 ///
-/// An object for each nested value, which is all that decoders and containers of it share. Coding paths are made for
-/// errors and for those who ask.
+/// There is one object for each nested value, which the value's decoders and containers share. Coding paths are created
+/// only for errors, or on request.
 ///
-/// It differs from Foundation's: the whole text is checked, also what is not decoded; trailing commas are errors; `0e9`
-/// is zero. A number that does not fit names its place, inside of `init(from:)` too. `allKeys` have the order of the
-/// text.
+/// The differences from Foundation's decoder: the whole text is checked, including values that are not decoded;
+/// trailing commas are errors; `0e9` is zero; the error of a number that does not fit names its place, even inside
+/// `init(from:)`; `allKeys` have the order of the text.
 final class JSONIndexDecoder: Decoder {
     /// The part that all decoders of one text share.
     final class Source {
@@ -16,7 +17,7 @@ final class JSONIndexDecoder: Decoder {
         let data: JSONDecoder.DataDecodingStrategy
         let floats: JSONDecoder.NonConformingFloatDecodingStrategy
         let keys: JSONDecoder.KeyDecodingStrategy
-        /// Whether the keys are those of the text.
+        /// Whether keys are used as they are in the text.
         let isPlain: Bool
         let userInfo: [CodingUserInfoKey: Any]
 
@@ -35,7 +36,7 @@ final class JSONIndexDecoder: Decoder {
         }
     }
 
-    /// The way from a value to one in it.
+    /// The step from a value to a nested one.
     enum Step {
         /// The value itself.
         case none
@@ -47,13 +48,13 @@ final class JSONIndexDecoder: Decoder {
     let position: Int
     private let parent: JSONIndexDecoder?
     private let step: Step
-    // A decoder is for one thread, and nothing of the host's runs while these change, so the checks of exclusive
-    // access, a sixth of the whole, are for nothing.
-    /// The key that is looked at first; 0 before the first container of keys.
+    // Only one thread uses a decoder, and no host code runs while these properties change. The exclusivity checks, a
+    // sixth of the total time, are therefore unnecessary.
+    /// The position of the key at which a search begins; 0 before the first keyed container.
     @exclusivity(unchecked) private var hint = 0
-    /// How often a key was not found from the hint on.
+    /// The number of searches that did not find the key after the hint.
     @exclusivity(unchecked) private var strays = 0
-    /// The value of each key, for objects where looking from the hint on would be wrong or slow.
+    /// The position of each key's value, for objects in which a search from the hint would be wrong or slow.
     @exclusivity(unchecked) private var table: [String: Int]?
 
     init(_ source: Source, _ position: Int, in parent: JSONIndexDecoder?, _ step: Step) {
@@ -63,9 +64,9 @@ final class JSONIndexDecoder: Decoder {
         self.step = step
     }
 
-    /// Decodes as the decoder would do it, which does it itself where it is of a class of its own, or reads JSON5.
+    /// Decodes as `decoder` would. A decoder of a subclass, or one that reads JSON5, decodes itself.
     ///
-    /// - Parameter index: gives the index over the body, if there is one. Default nil.
+    /// - Parameter index: returns the index over the body, if one exists. Defaults to nil.
     static func decode<T: Decodable>(
         _ type: T.Type,
         from body: Data,
@@ -87,7 +88,7 @@ final class JSONIndexDecoder: Decoder {
 
     private static func canStand(for decoder: JSONDecoder) -> Bool {
         #if canImport(Darwin)
-        // By its name, as Linux has no such case.
+        // Check the name, because Linux has no such case.
         if String(describing: decoder.dateDecodingStrategy).hasPrefix("formatted") { return false }
         #endif
         return Swift.type(of: decoder) == JSONDecoder.self && !decoder.allowsJSON5 && !decoder.assumesTopLevelDictionary
@@ -158,7 +159,7 @@ extension JSONIndexDecoder {
         .dataCorrupted(.init(codingPath: path(step), debugDescription: description))
     }
 
-    /// With an empty path, as Foundation takes such a number for a mistake of the text.
+    /// Returns the error with an empty path, because Foundation treats such a number as an error of the text.
     private func unfit(_ type: Any.Type, at position: Int, _ step: Step) -> DecodingError {
         let number = (reader.digits(position) ?? "").quotable
         let description = "\(path(step).place)the number \(number) does not fit in \(type)."
@@ -173,22 +174,22 @@ extension JSONIndexDecoder: SingleValueDecodingContainer {
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T { try read(type, at: position, .none) }
 
-    // The library has ways of its own for these two, which come before generic ones.
+    // The library has its own overloads for these two types, which are preferred to generic ones.
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: Int128.Type) throws -> Int128 { try scalar(type, at: position, .none) }
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: UInt128.Type) throws -> UInt128 { try scalar(type, at: position, .none) }
 
-    /// The date of a text in the most common form of RFC 3339, found without making a text.
+    /// The date of a string in the most common form of RFC 3339, read without creating the string.
     var fixedDate: Date? { reader.fixedDate(position) }
 
-    /// A number; nil, and no error, for another value.
+    /// The value as a number, or nil, without an error, for another value.
     var number: Double? { Double.read(reader, position) ?? Double.convert(reader, position) }
 }
 
 // MARK: - Values
 
-/// An array, which costs less than by its own `init(from:)`, or a dictionary with texts as keys, which no strategy
+/// An array, which is read faster than by its own `init(from:)`, or a dictionary with String keys, which no strategy
 /// changes.
 private protocol JSONCollection {
     static func read(_ position: Int, of decoder: JSONIndexDecoder, _ step: JSONIndexDecoder.Step) throws -> Any
@@ -245,7 +246,7 @@ extension JSONIndexDecoder {
         throw mismatch(type, at: position, step)
     }
 
-    /// A value of any type.
+    /// Reads a value of any type.
     func read<T: Decodable>(
         _ type: T.Type,
         at position: Int,
@@ -274,11 +275,11 @@ extension JSONIndexDecoder {
         if T.self == [String: String].self { return cast(try dictionary(String.self, at: position, step())) }
         if T.self == [String: Int].self { return cast(try dictionary(Int.self, at: position, step())) }
         if T.self == [String: Double].self { return cast(try dictionary(Double.self, at: position, step())) }
-        // Both are one pointer; to ask each type would cost more than to decode a number.
+        // Arrays and dictionaries are one pointer. Checking every type would cost more than decoding a number.
         if MemoryLayout<T>.size == MemoryLayout<Int>.size, let type = T.self as? any JSONCollection.Type {
             return try collection(type, at: position, step())
         }
-        // Not `T`: the type of a subclass may have been given as that of its class.
+        // Use `type` and not `T`: the caller can pass the type of a subclass as the type of its superclass.
         return try type.init(from: nested(position, step()))
     }
 
@@ -289,11 +290,11 @@ extension JSONIndexDecoder {
         return value
     }
 
-    /// The value as what it is known to be. `as!` would cost more than to decode a number.
+    /// Returns the value as the type that it is known to have. `as!` would cost more than decoding a number.
     @inline(__always)
     private func cast<Value, T>(_ value: Value) -> T {
         precondition(T.self == Value.self)
-        // The same type, so nothing is reinterpreted.
+        // Both types are the same, so nothing is reinterpreted.
         return unsafeBitCast(value, to: T.self)
     }
 
@@ -323,7 +324,7 @@ extension JSONIndexDecoder {
         try reader.forEach(in: position) { key in
             let name = reader.string(key) ?? ""
             let value = try decoder.read(type, at: key + 1, .key(JSONKey(name)))
-            // Among several the first one counts.
+            // If a key is repeated, its first value counts.
             if let first = result.updateValue(value, forKey: name) { result[name] = first }
         }
         return result
@@ -404,9 +405,9 @@ extension JSONIndexDecoder {
         }
     }
 
-    /// All keys, each once.
+    /// Returns all keys, each once.
     func keys<Key: CodingKey>(_ type: Key.Type) -> [Key] {
-        // A key that a custom strategy made is in the table only, as the strategy may make another one the next time.
+        // Use the table for keys that a custom strategy made, because the strategy could make other ones the next time.
         if case .custom = source.keys, let table { return table.keys.compactMap(Key.init) }
         var keys: [Key] = []
         keys.reserveCapacity(reader.count(position))
@@ -417,7 +418,7 @@ extension JSONIndexDecoder {
         return keys
     }
 
-    /// - Parameter isKept: whether the next one is looked for from the same key on.
+    /// - Parameter isKept: whether the next search begins at the same key again.
     @inline(__always)
     func value(of key: String, isKept: Bool = false) -> Int? {
         if table != nil { return table?[key] }
@@ -429,7 +430,7 @@ extension JSONIndexDecoder {
             : reader.value(ofSnakeCase: key, in: position, from: &next)
         if isKept { return found }
         hint = next
-        // Keys of another order than the text's, and many absent ones.
+        // The keys are requested in another order than the text's, or many are absent.
         if found == nil || next <= start { stray() }
         return found
     }
@@ -444,7 +445,7 @@ extension JSONIndexDecoder {
         return .keyNotFound(key, .init(codingPath: codingPath, debugDescription: description))
     }
 
-    /// A decoder that outlives the container, of null if the key is absent.
+    /// Returns a decoder that can outlive the container. It decodes null if the key is absent.
     func superDecoder(_ key: some CodingKey) -> JSONIndexDecoder {
         nested(value(of: key.stringValue) ?? reader.next(0), .key(key))
     }

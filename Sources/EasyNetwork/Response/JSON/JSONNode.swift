@@ -1,6 +1,6 @@
 import Foundation
 
-/// A value of JSON: a place in an index, or a value as `JSONSerialization` returns it. The same rules read both.
+/// A JSON value: a position in an index, or a value as `JSONSerialization` returns it. The same rules apply to both.
 enum JSONNode {
     case indexed(JSONIndex, Int)
     case tree(Any)
@@ -9,7 +9,7 @@ enum JSONNode {
         self = .indexed(index, 0)
     }
 
-    /// - Parameter value: a value of a tree, or a view that a mapper was given.
+    /// - Parameter value: a value of a tree, or a view that a mapper received.
     init(_ value: Any) {
         switch value {
         case let object as JSONObject: self = object.node
@@ -18,7 +18,7 @@ enum JSONNode {
         }
     }
 
-    /// The value as a mapper gets it: a view of an object or an array, else a value of a tree.
+    /// The value that a mapper receives: a view of an object or an array, otherwise a value of a tree.
     var view: Any {
         guard case .indexed(let index, let position) = self else { return tree }
         switch index.reader.kind(position) {
@@ -29,7 +29,7 @@ enum JSONNode {
     }
 }
 
-/// An array that a mapper gets as its `Any?`, for ``ArrayResponseMapper``.
+/// An array that a mapper receives as its `Any?`, for ``ArrayResponseMapper``.
 final class JSONArrayView {
     let node: JSONNode
 
@@ -78,7 +78,7 @@ extension JSONNode {
         }
     }
 
-    /// The elements of an array; nil for another value.
+    /// The elements of an array, or nil for another value.
     var elements: Elements? {
         switch self {
         case .indexed(let index, let position):
@@ -94,7 +94,7 @@ extension JSONNode {
         fileprivate let index: JSONIndex?
         fileprivate let tree: [Any]
         let count: Int
-        /// That of the next element, in the index or in the tree.
+        /// The position of the next element, in the index or in the tree.
         fileprivate var position: Int
         fileprivate let end: Int
 
@@ -105,7 +105,7 @@ extension JSONNode {
         }
     }
 
-    /// The members of an object, of repeated keys the last one; nil for another value.
+    /// The members of an object, or nil for another value. If a key is repeated, its last value counts.
     var members: [String: JSONNode]? {
         switch self {
         case .indexed(let index, let position):
@@ -119,7 +119,7 @@ extension JSONNode {
         }
     }
 
-    /// The value of a key of an object.
+    /// Returns the value of a key of an object.
     func member(_ key: String) -> JSONNode? {
         switch self {
         case .indexed(let index, let position):
@@ -130,7 +130,7 @@ extension JSONNode {
         }
     }
 
-    /// The value of a dotted path into objects below; nil if there is none, and for a path without a dot.
+    /// Returns the value at a dotted path into nested objects, or nil if there is none, or if the path has no dot.
     func value(atPath path: String) -> JSONNode? {
         guard path.utf8Bytes({ $0.contains(UInt8(ascii: ".")) }) else { return nil }
         var value: JSONNode? = self
@@ -138,7 +138,7 @@ extension JSONNode {
         return value
     }
 
-    /// The name of the kind of the value, for messages.
+    /// The name of the value's kind, for error messages.
     var kind: String {
         switch scalar {
         case .bool: return "Bool"
@@ -170,12 +170,12 @@ extension JSONNode {
 // MARK: - Reading as a type
 
 extension JSONNode {
-    /// The value as a type, more strictly than by `as?`, to which 1, 1.0 and true are equal: a Bool is no number, an
-    /// integer has no fraction, and nothing is rounded or cut off.
+    /// Reads the value as a type, more strictly than `as?`, for which 1, 1.0 and true are equal: a Bool is not a
+    /// number, an integer has no fraction, and nothing is rounded or truncated.
     ///
-    /// - Returns: nil if the value is of another type, or does not fit.
+    /// - Returns: nil if the value has another type, or does not fit.
     func read<T>(as type: T.Type = T.self) -> T? {
-        // The fast way for most values: a dynamic cast to a protocol costs far more.
+        // Handle most values quickly: a dynamic cast to a protocol costs far more.
         if case .tree(let value) = self, Swift.type(of: value) == type { return value as? T }
         switch type {
         case is String.Type: return string as? T
@@ -210,7 +210,7 @@ extension JSONNode {
         guard case .indexed(let index, let position) = self, index.reader.kind(position) == .number else {
             return scalar?.floatingPoint(type)
         }
-        // The nearest one of what was written, whose many digits a Double may not keep.
+        // The value nearest to the digits as written; a `Double` might not preserve all of them.
         return index.reader.double(position).map { T($0) }
     }
 
@@ -219,8 +219,9 @@ extension JSONNode {
         return index.reader.digits(position).flatMap { Decimal(string: $0) }
     }
 
-    /// - Parameter plain: gives an element of an index in its usual form; nil for one that ``read(as:)`` is to read.
-    /// - Returns: nil if there is no array, or one of its elements is of another type.
+    /// - Parameter plain: returns an element of an index in its usual form, or nil if ``read(as:)`` must read the
+    ///   element.
+    /// - Returns: nil if the value is not an array, or if an element has another type.
     @inline(__always)
     fileprivate func array<Element>(of type: Element.Type, _ plain: (Int, JSONIndex) -> Element?) -> [Element]? {
         guard let elements else { return nil }
@@ -271,7 +272,7 @@ extension JSONValue {
         switch self {
         case .integer(let value): Decimal(value)
         case .unsigned(let value): Decimal(value)
-        // By its digits: `Decimal(0.1)` is not 0.1.
+        // Convert the digits: `Decimal(0.1)` is not 0.1.
         case .double(let value): Decimal(string: value.description)
         case .decimal(let value): value
         default: nil
@@ -313,7 +314,8 @@ extension Dictionary: JSONContainer where Key == String {
 // MARK: - Values of an index
 
 extension JSONReader {
-    /// A number or a Bool, as `JSONSerialization` tells numbers apart; nil for another value.
+    /// Returns a number or a Bool, with the kinds of numbers that `JSONSerialization` distinguishes, or nil for another
+    /// value.
     func scalar(_ position: Int) -> JSONValue? {
         switch kind(position) {
         case .bool: return .bool(count(position) == 4)
@@ -327,7 +329,7 @@ extension JSONReader {
     }
 
     private func fraction(_ position: Int) -> JSONValue? {
-        // A Double keeps some 17 digits.
+        // A Double represents about 17 digits.
         let isLong = bytes(position).prefix { $0 | 0x20 != UInt8(ascii: "e") }.count > 17
         if isLong, let digits = digits(position), let value = Decimal(string: digits), value.isFinite {
             return .decimal(value)
@@ -335,8 +337,8 @@ extension JSONReader {
         return double(position).map { .double($0) }
     }
 
-    /// The value as `JSONSerialization` returns it: a dictionary, an array, a `String`, an `NSNumber` or `NSNull`. Of
-    /// repeated keys the last one counts.
+    /// Returns the value as `JSONSerialization` does: a dictionary, an array, a `String`, an `NSNumber` or `NSNull`. If
+    /// a key is repeated, its last value counts.
     func tree(_ position: Int) -> Any {
         switch kind(position) {
         case .null: return NSNull()

@@ -10,18 +10,19 @@ import Foundation
 /// }
 /// ```
 ///
-/// Types are strict: a Bool is no Int, 1.5 is no Int, an Int is a Double only if it is exact, and a text is no number.
-/// A `Date` is a text of RFC 3339, section 5.6. Arrays and dictionaries are read element by element. Of repeated keys
-/// the last one counts.
+/// Types are strict: a Bool is not an Int, 1.5 is not an Int, an Int is a Double only if the conversion is exact, and a
+/// string is not a number. A `Date` is a string of RFC 3339, section 5.6. Arrays and dictionaries are read element by
+/// element. If a key is repeated, its last value counts.
 ///
-/// It is a view: made of a ``NetworkResponse``, it reads the bytes of the body through an index, without dictionaries.
-/// Reading the keys in the order in which the server writes them is the quickest. It is used by one thread at a time.
+/// An object that comes from a ``NetworkResponse`` is a view: it reads the bytes of the body through an index, without
+/// dictionaries. Reading the keys in the order in which the server writes them is the fastest. Use an object on one
+/// thread at a time.
 public final class JSONObject {
-    /// Nil for an object of a tree.
+    /// The index; nil for an object of a tree.
     private let index: JSONIndex?
     private let object: Int
     private let tree: [String: Any]?
-    /// Where the next key is most likely found. It is used by one thread at a time, and by no code of the host.
+    /// The most likely place of the next key. One thread uses it at a time, and no host code runs while it changes.
     @exclusivity(unchecked) private var hint: Int
 
     init(_ index: JSONIndex, _ position: Int) {
@@ -34,7 +35,7 @@ public final class JSONObject {
         hint = 0
     }
 
-    /// - Returns: nil if the value is no object.
+    /// - Returns: nil if the value is not an object.
     convenience init?(_ node: JSONNode) {
         guard node.isObject else { return nil }
         switch node {
@@ -43,11 +44,11 @@ public final class JSONObject {
         }
     }
 
-    /// A view of what a mapper was given; nil if that is no object.
+    /// Returns a view of the value that a mapper received, or nil if it is not an object.
     @usableFromInline
     static func view(of json: Any?) -> JSONObject? {
         guard let json else { return nil }
-        // A cast would cost as much as to read three values.
+        // A cast would cost as much as reading three values.
         func object<T>(_ value: T) -> JSONObject? {
             T.self == JSONObject.self ? unsafeBitCast(value, to: JSONObject?.self) : JSONObject(JSONNode(json))
         }
@@ -56,12 +57,13 @@ public final class JSONObject {
 
     var node: JSONNode { index.map { .indexed($0, object) } ?? .tree(tree ?? [:]) }
 
-    /// The value of a required key.
+    /// Returns the value of a required key.
     ///
     /// - Parameters:
-    ///   - key: a key of this object, or else a dotted path into objects below: `"owner.name"`.
-    ///   - type: default the type of the context. ``JSONObject`` is a view of an object below.
-    /// - Throws: ``ResponseMapperError/missing(key:)`` if there is no such key,
+    ///   - key: a key of this object, otherwise a dotted path into nested objects: `"owner.name"`.
+    ///   - type: the type of the value. Defaults to the type of the context. ``JSONObject`` is a view of a nested
+    ///     object.
+    /// - Throws: ``ResponseMapperError/missing(key:)`` if the key does not exist, and
     ///   ``ResponseMapperError/mismatch(key:expected:found:)`` if its value is null or of another type.
     @inlinable
     public func required<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T {
@@ -71,7 +73,7 @@ public final class JSONObject {
         return value
     }
 
-    /// The value of an optional key; nil if it is missing or null.
+    /// Returns the value of an optional key, or `nil` if it is missing or null.
     ///
     /// - Throws: ``ResponseMapperError/mismatch(key:expected:found:)`` if the value is of another type.
     @inlinable
@@ -82,28 +84,28 @@ public final class JSONObject {
     }
 
     /// The value of a key as ``NetworkResponse/json()`` returns it: `[String: Any]`, `[Any]`, `String`, `NSNumber` or
-    /// `NSNull`; nil if there is no such key.
+    /// `NSNull`; `nil` if the key does not exist.
     public subscript(key: String) -> Any? {
         guard let index else { return tree?[key] }
         let place = place(of: key)
         return place < 0 ? nil : index.reader.tree(place)
     }
 
-    /// The object with all that is in it, as ``NetworkResponse/json()`` returns it.
+    /// The object and all its contents, as ``NetworkResponse/json()`` returns them.
     public var dictionary: [String: Any] { node.tree as? [String: Any] ?? [:] }
 
-    /// The position of the value of a key in the index; negative if there is none.
+    /// Returns the position of a key's value in the index; negative if there is none.
     @usableFromInline
     func place(of key: String) -> Int { index?.reader.value(of: key, in: object, from: &hint) ?? -1 }
 
     // MARK: The quick way
 
-    /// A value of the most frequent types; nil if it is another one. The compiler of the program knows the type, and
-    /// leaves one of the lines.
+    /// Returns a value of one of the most frequent types, or nil for other types. The compiler specializes the method
+    /// in the calling module and keeps only one of the lines.
     @inlinable
     func plain<T>(_ place: Int, as type: T.Type) -> T? {
         guard place >= 0 else { return nil }
-        // A cast would cost more than the value, and each of these is of one type to itself.
+        // A cast would cost more than the value. Each of these types is compared by identity, so the bit cast is safe.
         if T.self == String.self { return unsafeBitCast(string(place), to: T?.self) }
         if T.self == Int.self { return unsafeBitCast(integer(place), to: T?.self) }
         if T.self == Double.self { return unsafeBitCast(double(place), to: T?.self) }
@@ -135,7 +137,7 @@ public final class JSONObject {
 
     // MARK: The other way
 
-    /// The value of a key, or else of a dotted path.
+    /// Returns the value of a key, otherwise of a dotted path.
     private func attribute(_ key: String, _ place: Int) -> JSONNode? {
         if let index, place >= 0 { return .indexed(index, place) }
         return tree?[key].map { .tree($0) } ?? node.value(atPath: key)
@@ -147,7 +149,7 @@ public final class JSONObject {
         return attribute(key, place)?.isNull ?? true
     }
 
-    /// - Returns: nil if there is no such key.
+    /// - Returns: nil if the key does not exist.
     @usableFromInline
     func value<T>(of key: String, _ place: Int, as type: T.Type) throws(ResponseMapperError) -> T? {
         guard let found = attribute(key, place) else { return nil }
@@ -156,14 +158,14 @@ public final class JSONObject {
     }
 }
 
-/// Reading a dictionary as ``JSONObject`` reads an object.
+/// Methods that read a dictionary as ``JSONObject`` reads an object.
 extension [String: Any] {
-    /// The value of a required key, as by ``JSONObject/required(_:as:)``.
+    /// Returns the value of a required key, see ``JSONObject/required(_:as:)``.
     public func required<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T {
         try JSONObject(self).required(key, as: type)
     }
 
-    /// The value of an optional key, as by ``JSONObject/optional(_:as:)``.
+    /// Returns the value of an optional key, see ``JSONObject/optional(_:as:)``.
     public func optional<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T? {
         try JSONObject(self).optional(key, as: type)
     }

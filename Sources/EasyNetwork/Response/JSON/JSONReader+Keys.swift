@@ -1,10 +1,11 @@
 import Foundation
 
 extension JSONReader {
-    /// The position of the value of a key. If a key is repeated, the last one counts.
+    /// Returns the position of a key's value. If a key is repeated, the last one counts.
     ///
-    /// - Parameter hint: the position of the key that is looked at first, then those behind it, then those before. It
-    ///   is moved behind what was found, since keys are mostly read in the order in which they were written.
+    /// - Parameter hint: the position of the key at which the search begins; it continues after that key, and then
+    ///   before it. The hint moves past the found value, because keys are mostly read in the order in which they were
+    ///   written.
     @inline(__always)
     func value(of key: String, in object: Int, from hint: inout Int) -> Int? {
         let isNext = hint < end(object) && !words[object].isMarked && key.utf8Bytes { isKey(hint, $0) }
@@ -14,7 +15,7 @@ extension JSONReader {
         return value
     }
 
-    /// As ``value(of:in:from:)``, for a name that keys in snake case are converted to.
+    /// Searches like ``value(of:in:from:)``, for the name that a key in snake case is converted to.
     func value(ofSnakeCase name: String, in object: Int, from hint: inout Int) -> Int? {
         name.utf8Bytes { bytes in
             search(object, from: &hint) { matchesSnakeCase($0, bytes) ?? (string($0)?.convertedFromSnakeCase == name) }
@@ -24,7 +25,7 @@ extension JSONReader {
     @inline(never)
     private func search(_ object: Int, for key: String, from hint: inout Int) -> Int? {
         key.utf8Bytes { bytes in
-            // As texts, of which composed and decomposed letters are equal.
+            // Compare as Strings, for which composed and decomposed letters are equal.
             search(object, from: &hint) { isKey($0, bytes) || kind($0) == .text && string($0) == key }
         }
     }
@@ -35,7 +36,7 @@ extension JSONReader {
         let start = mayRepeat ? first : hint
         var (key, limit) = (start, end(object))
         var found: Int?
-        // From the hint on, then before it.
+        // Search from the hint on, then before it.
         for _ in 0..<2 {
             while key < limit {
                 let next = next(key + 1)
@@ -51,7 +52,7 @@ extension JSONReader {
         return found
     }
 
-    /// Whether the key has these bytes and no others than ASCII.
+    /// Returns whether the key has exactly these bytes, and only ASCII.
     @inline(__always)
     private func isKey(_ key: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
         let word = words[key]
@@ -60,7 +61,7 @@ extension JSONReader {
         return Self.ends(bytes) == Self.ends(name) && (name.count <= 16 || bytes.elementsEqual(name))
     }
 
-    /// The first eight and the last eight bytes, or fewer of a shorter text: all bytes of a text of up to 16.
+    /// Returns the first eight and the last eight bytes, or fewer for a shorter text: all bytes of a text of up to 16.
     @inline(__always)
     private static func ends(_ text: UnsafeRawBufferPointer) -> (UInt64, UInt64) {
         let count = text.count
@@ -75,25 +76,26 @@ extension JSONReader {
         return count == 0 ? (0, 0) : (UInt64(text[0]), UInt64(text[count / 2]) << 8 | UInt64(text[count - 1]))
     }
 
-    /// Whether two keys of an object may be equal. Seldom true if they are not.
+    /// Returns whether two keys of an object could be equal. The result is rarely true if they are not.
     ///
-    /// - Parameter isSnakeCase: whether the keys are compared by the names that they become.
+    /// - Parameter isSnakeCase: whether the keys are compared by their converted names.
     func mayRepeatKeys(_ object: Int, isSnakeCase: Bool = false) -> Bool {
         let (count, end) = (count(object), end(object))
         if count <= 8, !isSnakeCase { return mayRepeatFewKeys(object) }
-        // A set of hashes with room for twice as many; 0 is free.
+        // The set contains hashes and has room for at least twice as many; 0 marks a free slot.
         let capacity = 1 << (Int.bitWidth - (2 * count - 1).leadingZeroBitCount)
         return withUnsafeTemporaryAllocation(of: UInt32.self, capacity: capacity) { set in
             set.initialize(repeating: 0)
             var key = object + 1
             while key < end {
-                // Composed and decomposed letters are equal, and so are an escape and its character.
+                // Assume a repeated key, because composed and decomposed letters are equal, and so are an escape and
+                // its character.
                 guard kind(key) == .ascii else { return true }
                 let hash = (isSnakeCase ? Self.foldedHash(bytes(key)) : Self.hash(bytes(key))) | 1
                 var slot = Int(hash >> 8) & (capacity - 1)
                 var probes = 0
                 while set[slot] != 0 {
-                    // Keys that were chosen to meet at one place must not cost the square of their number.
+                    // Keys that an attacker chose to collide must not cost the square of their number.
                     probes += 1
                     if set[slot] == hash || probes > 64 { return true }
                     slot = (slot + 1) & (capacity - 1)
@@ -105,7 +107,7 @@ extension JSONReader {
         }
     }
 
-    /// Compares each with each, which costs less than a set.
+    /// Compares each key with every other one, which costs less than a set.
     @inline(__always)
     private func mayRepeatFewKeys(_ object: Int) -> Bool {
         let end = end(object)
@@ -123,8 +125,8 @@ extension JSONReader {
         return false
     }
 
-    /// Made of the first and the last bytes and the length, which differ in most keys of one object; of all if not
-    /// short.
+    /// Returns a hash of the length and the first and last bytes, which differ in most keys of one object. For a short
+    /// key, these are all its bytes.
     @inline(__always)
     private static func hash(_ name: UnsafeRawBufferPointer) -> UInt32 {
         let (first, last) = ends(name)
@@ -132,21 +134,21 @@ extension JSONReader {
         return UInt32(truncatingIfNeeded: (mixed ^ mixed >> 29) &* 0x9E37_79B9_7F4A_7C15 >> 32)
     }
 
-    /// The same for all keys that one name is made of.
+    /// Returns the same hash for all keys that are converted to the same name.
     private static func foldedHash(_ name: UnsafeRawBufferPointer) -> UInt32 {
         var hash: UInt32 = 0x811C_9DC5
         for byte in name where byte != UInt8(ascii: "_") { hash = (hash ^ UInt32(byte | 0x20)) &* 0x0100_0193 }
         return hash ^ hash >> 15
     }
 
-    /// Whether the key becomes the name; nil if Foundation must say what it becomes.
+    /// Returns whether the key is converted to the name, or nil if only Foundation's conversion can decide.
     private func matchesSnakeCase(_ key: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool? {
         guard kind(key) == .ascii else { return nil }
         let key = bytes(key)
         let mark = UInt8(ascii: "_")
         let start = key.firstIndex { $0 != mark } ?? key.count
         let end = (key.lastIndex { $0 != mark } ?? -1) + 1
-        // Without a mark in its middle it stays as it is.
+        // A key without an underscore in its middle is not converted.
         guard start < end, key[start..<end].contains(mark) else { return key.elementsEqual(name) }
         var matched = 0
         func match(_ byte: UInt8) -> Bool {
@@ -155,7 +157,7 @@ extension JSONReader {
             return true
         }
         for byte in key[..<start] where !match(byte) { return false }
-        // At the start of a word that is not the first, in its letters, in its digits.
+        // The state: at the first word, at the start of a word, after a digit of the word.
         var (isFirst, isStart, hasDigit) = (true, true, false)
         for byte in key[start..<end] {
             switch byte {
@@ -177,8 +179,8 @@ extension JSONReader {
 }
 
 extension String {
-    /// `user_name` as `userName`, as `JSONDecoder` does it: marks at the beginning and at the end stay, and a text
-    /// without others in its middle.
+    /// The string converted from `user_name` to `userName`, as `JSONDecoder` does: underscores at the beginning and the
+    /// end are kept, and a string without others in its middle is not changed.
     var convertedFromSnakeCase: String {
         guard let start = firstIndex(where: { $0 != "_" }), let last = lastIndex(where: { $0 != "_" }) else {
             return self

@@ -5,7 +5,7 @@ struct JSONWord {
     /// The kind of a value.
     enum Kind: UInt64 {
         case null, bool
-        /// A number without fraction and exponent.
+        /// A number without a fraction and an exponent.
         case integer
         /// A number with a fraction or an exponent.
         case number
@@ -21,7 +21,7 @@ struct JSONWord {
     /// The maximum length of one string in bytes, and of one container in values, plus one.
     static let maximumCount = 1 << 29
 
-    /// From the top: 3 bits of the kind, 1 bit of the mark, 29 bits of the count, 31 bits of the place.
+    /// The bits from the top: 3 bits for the kind, 1 bit for the mark, 29 bits for the count, 31 bits for the place.
     private(set) var bits: UInt64
 
     @inline(__always)
@@ -46,15 +46,16 @@ struct JSONWord {
     @inline(__always)
     var isContainer: Bool { bits >> 62 == 3 }
 
-    /// The length in bytes, or the number of elements of an array, or of members of an object.
+    /// The length in bytes, the number of elements of an array, or the number of members of an object.
     @inline(__always)
     var count: Int { Int(truncatingIfNeeded: bits >> 31) & (Self.maximumCount - 1) }
 
-    /// The place of the first byte, or the position behind a container.
+    /// The offset of the first byte, or the position after a container.
     @inline(__always)
     var place: Int { Int(truncatingIfNeeded: bits) & (Self.maximumLength - 1) }
 
-    /// Whether two keys of an object may be equal, seldom if they are not; or whether a string has escapes.
+    /// For an object, whether two keys could be equal (rarely true if they are not); for a string, whether it has
+    /// escapes.
     @inline(__always)
     var isMarked: Bool { bits & 1 << 60 != 0 }
 
@@ -63,11 +64,12 @@ struct JSONWord {
 
 /// The functions that read a ``JSONIndex``.
 ///
-/// It keeps nothing alive: to count references would cost more than to read. So only what has the index itself uses it,
-/// and does not pass it on.
+/// A reader retains nothing, because counting references would cost more than reading. Only code that holds the index
+/// itself uses a reader, and does not pass it on.
 struct JSONReader {
     let words: UnsafeMutableBufferPointer<JSONWord>
-    /// The first byte of the text. The words tell places in it only, for that is where the scanner saw the values.
+    /// The first byte of the text. The words contain only offsets within the text, where the scanner has seen the
+    /// values.
     let text: UnsafeRawPointer
 
     @inline(__always)
@@ -80,25 +82,25 @@ struct JSONReader {
     @inline(__always)
     func count(_ position: Int) -> Int { words[position].count }
 
-    /// The position behind the container.
+    /// Returns the position after the container.
     @inline(__always)
     func end(_ container: Int) -> Int { words[container].place }
 
-    /// The position of the value that follows this one with all that is in it.
+    /// Returns the position of the next value, after this one and all its contents.
     @inline(__always)
     func next(_ position: Int) -> Int {
         let word = words[position]
         return word.isContainer ? word.place : position + 1
     }
 
-    /// The bytes of a string without its quotes, or of a number.
+    /// Returns the bytes of a string without its quotes, or of a number.
     @inline(__always)
     func bytes(_ position: Int) -> UnsafeRawBufferPointer {
         let word = words[position]
         return UnsafeRawBufferPointer(start: text + word.place, count: word.count)
     }
 
-    /// Gives the positions of the elements of an array, or of the keys of an object.
+    /// Calls a closure with the position of each element of an array, or of each key of an object.
     @inline(__always)
     func forEach(in container: Int, _ body: (Int) throws -> Void) rethrows {
         let (end, isObject) = (end(container), kind(container) == .object)
@@ -118,7 +120,7 @@ extension JSONReader {
         kind(position) == .bool ? count(position) == 4 : nil
     }
 
-    /// The text of a string; nil for another value.
+    /// Returns the value of a string, or nil for another value.
     func string(_ position: Int) -> String? {
         switch kind(position) {
         case .ascii: String(decoding: bytes(position), as: UTF8.self)
@@ -135,30 +137,31 @@ extension JSONReader {
 
     func isNumber(_ position: Int) -> Bool { kind(position) == .integer || kind(position) == .number }
 
-    /// The digits of a number, as they were written; nil for another value.
+    /// Returns the digits of a number as they were written, or nil for another value.
     func digits(_ position: Int) -> String? {
         isNumber(position) ? String(decoding: bytes(position), as: UTF8.self) : nil
     }
 
-    /// A number without fraction and exponent that fits into the type; nil for another value.
+    /// Returns a number without a fraction and an exponent that fits into the type, or nil for another value.
     @inline(__always)
     func integer<T: FixedWidthInteger>(_ position: Int, as type: T.Type = T.self) -> T? {
         guard kind(position) == .integer else { return nil }
         let bytes = bytes(position)
         guard bytes.count <= 19 else { return T(String(decoding: bytes, as: UTF8.self)) }
         let isNegative = bytes[0] == UInt8(ascii: "-")
-        // Up to 19 digits fit.
+        // Up to 19 digits fit into 64 bits.
         var value: UInt64 = 0
         for index in (isNegative ? 1 : 0)..<bytes.count { value = value &* 10 &+ UInt64(bytes[index] &- 0x30) }
         return isNegative ? T(exactly: 0 - Int64(value)) : T(exactly: value)
     }
 
-    /// An integer of up to 64 bits only if it is a Double, else as ``double(_:)``.
+    /// Returns an integer of up to 64 bits only if a Double represents it exactly; otherwise the result of
+    /// ``double(_:)``.
     func exactDouble(_ position: Int) -> Double? {
         kind(position) == .integer ? integer(position, as: Int64.self).flatMap(Double.init(exactly:)) : double(position)
     }
 
-    /// The nearest Double of any number, infinite if it is too large; nil for another value.
+    /// Returns the Double nearest to any number, infinite if the number is too large, or nil for another value.
     func double(_ position: Int) -> Double? {
         isNumber(position) ? JSONScanner.double(bytes(position)) : nil
     }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// A value that a number, a text or a Bool of JSON is.
+/// A type that a JSON number, string or Bool is decoded into.
 protocol JSONScalar: Decodable {
-    /// The value in its usual form; nil for a rarer form, and for another value.
+    /// Reads the value in its usual form. Nil for a rarer form, and for another value.
     static func read(_ reader: JSONReader, _ position: Int) -> Self?
-    /// The value in a rarer form.
+    /// Reads the value in a rarer form.
     static func convert(_ reader: JSONReader, _ position: Int) -> Self?
 }
 
@@ -34,7 +34,7 @@ extension Double: JSONScalar {
 extension Float: JSONScalar {
     static func read(_ reader: JSONReader, _ position: Int) -> Float? {
         guard let double = reader.double(position) else { return nil }
-        // Halfway between two of Float, and where Float has fewer digits, it would be rounded twice.
+        // Halfway between two Floats, and where Float has fewer digits, converting the Double would round twice.
         let isRisky = double.bitPattern & 0x1FFF_FFFF == 0x1000_0000 || double.magnitude < 0x1p-126
         let float = isRisky ? reader.digits(position).flatMap(Float.init) ?? .nan : Float(double)
         return float.isFinite && float != 0 ? float : nil
@@ -47,10 +47,10 @@ extension JSONScalar where Self: FixedWidthInteger {
     @inline(__always)
     static func read(_ reader: JSONReader, _ position: Int) -> Self? { reader.integer(position) }
 
-    /// `34.0` and `3.4e1`, and -0 of unsigned integers.
+    /// Converts `34.0` and `3.4e1`, and -0 for unsigned integers.
     static func convert(_ reader: JSONReader, _ position: Int) -> Self? {
         guard let double = reader.double(position), let value = Self(exactly: double) else { return nil }
-        // Up to there each integer has a Double of its own.
+        // Below 2⁵³, each integer has its own Double.
         if double.magnitude < 0x1p53 { return value }
         guard let decimal = reader.digits(position).flatMap({ Decimal(string: $0) })?.description else { return nil }
         let parts = decimal.drop { $0 == "-" }.split(separator: ".")
@@ -76,7 +76,7 @@ extension UInt64: JSONScalar {}
 // MARK: - Forms
 
 extension JSONReader {
-    /// Zero, if that is what was written, and not a number that is too small.
+    /// Returns zero if zero was written, and not a number that is too small.
     fileprivate func zero<T: BinaryFloatingPoint>(_ position: Int) -> T? {
         guard isNumber(position) else { return nil }
         let bytes = bytes(position)
@@ -85,7 +85,7 @@ extension JSONReader {
         return bytes[0] == UInt8(ascii: "-") ? -0.0 : 0
     }
 
-    /// A number of up to 18 digits without exponent; nil for any other value, also for zero.
+    /// Returns a number of up to 18 digits without an exponent, or nil for any other value, including zero.
     func shortDecimal(_ position: Int) -> Decimal? {
         guard isNumber(position), count(position) <= 18 else { return nil }
         let bytes = bytes(position)
@@ -104,7 +104,8 @@ extension JSONReader {
         return exponent == 0 ? value : Decimal(sign: .plus, exponent: exponent, significand: value)
     }
 
-    /// The date of a text with the form `2024-02-29T12:00:00Z`; nil for any other text, also for other dates.
+    /// Returns the date of a string of the form `2024-02-29T12:00:00Z`, or nil for any other string, including other
+    /// dates.
     func fixedDate(_ position: Int) -> Date? {
         guard kind(position) == .ascii, count(position) == 20 else { return nil }
         let bytes = bytes(position)
@@ -116,7 +117,7 @@ extension JSONReader {
             }
             return bytes[start + count] == end ? value : nil
         }
-        // Before 1583 Foundation's calendar is another.
+        // Before 1583, Foundation uses another calendar.
         guard let year = number(0, 4, UInt8(ascii: "-")), year >= 1583, let month = number(5, 2, UInt8(ascii: "-")),
             let day = number(8, 2, UInt8(ascii: "T")), let hour = number(11, 2, UInt8(ascii: ":")),
             let minute = number(14, 2, UInt8(ascii: ":")), let second = number(17, 2, UInt8(ascii: "Z")), second < 60

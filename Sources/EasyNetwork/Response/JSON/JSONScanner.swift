@@ -1,30 +1,30 @@
 import Foundation
 
-/// The one pass over JSON text that makes the words of a ``JSONIndex``.
+/// A single pass over a JSON text that creates the words of a ``JSONIndex``.
 struct JSONScanner {
-    /// Where the text is wrong, and why.
+    /// The reason why the text is invalid, and the place.
     struct Failure: Error {
         let reason: String
         let offset: Int
-        /// The keys and indices of the place, from the inside.
+        /// The keys and indices of the place, beginning with the innermost.
         var path: [String] = []
     }
 
     private let bytes: UnsafeRawBufferPointer
     private var offset: Int
     private var depth = 0
-    /// Not an array, which costs a look at its owner for each word. The capacity is enough for ordinary JSON.
+    /// The words so far. An array would check its owner for each word. The capacity suffices for ordinary JSON.
     private var words: UnsafeMutableBufferPointer<JSONWord>
     private var count = 0
 
-    /// - Parameter offset: where the text begins.
+    /// - Parameter offset: the offset at which the text begins.
     init(bytes: UnsafeRawBufferPointer, offset: Int) {
         self.bytes = bytes
         self.offset = offset
         words = .allocate(capacity: bytes.count / 8 + 32)
     }
 
-    /// The words of the whole text, which the caller deallocates.
+    /// Returns the words of the whole text, which the caller deallocates.
     mutating func scan() throws(Failure) -> UnsafeMutableBufferPointer<JSONWord> {
         do throws(Failure) {
             skipSpace()
@@ -95,8 +95,7 @@ struct JSONScanner {
         if reader.mayRepeatKeys(position) { words[position].mark() }
     }
 
-    /// Reads the words that there are so far.
-    // A text of no bytes has no values.
+    /// A reader of the words so far. An empty text has no values, so this property is not used for it.
     private var reader: JSONReader { JSONReader(words: words, text: bytes.baseAddress.unsafelyUnwrapped) }
 
     private mutating func array() throws(Failure) {
@@ -152,7 +151,7 @@ struct JSONScanner {
         if byte == UInt8(ascii: "-") { offset += 1 }
         if byte == UInt8(ascii: "0") {
             offset += 1
-            guard !byte.isDigit else { throw failure("a number begins with 0", found: false) }
+            guard !byte.isDigit else { throw failure("a number must not begin with 0", found: false) }
         } else {
             try digits()
         }
@@ -208,17 +207,17 @@ struct JSONScanner {
                 kind = .text
                 repeat {
                     let count = Self.countOfUTF8(bytes, at: offset)
-                    guard count > 0 else { throw failure("no UTF-8", found: false) }
+                    guard count > 0 else { throw failure("invalid UTF-8", found: false) }
                     offset += count
                 } while byte >= 0x80
-            case _ where offset == bytes.count: throw failure("a string has no end", found: false)
+            case _ where offset == bytes.count: throw failure("a string has no closing quote", found: false)
             case 0..<0x20: throw failure("a control character in a string must be escaped", found: false)
             default: offset += 1
             }
         }
     }
 
-    /// Skips printable ASCII but quotes and backslashes, eight bytes at once.
+    /// Skips printable ASCII except quotes and backslashes, eight bytes at a time.
     @inline(__always)
     private mutating func skipPlainText() {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -226,8 +225,8 @@ struct JSONScanner {
             let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
             let quote = word ^ (ones &* 0x22)
             let backslash = word ^ (ones &* 0x5C)
-            // The top bit of a byte that is a quote, a backslash, a control character or no ASCII; above the first such
-            // byte, which alone counts, bits may be wrong.
+            // The top bit is set in each byte that is a quote, a backslash, a control character or outside ASCII. Bits
+            // above the first such byte can be wrong, but only the first byte counts.
             let found =
                 ((quote &- ones) & ~quote | (backslash &- ones) & ~backslash | (word &- ones &* 0x20) & ~word | word)
                 & (ones &* 0x80)
@@ -252,7 +251,7 @@ struct JSONScanner {
             guard unit < 0xDC00, byte == UInt8(ascii: "\\"), offset + 1 < bytes.count,
                 bytes[offset + 1] == UInt8(ascii: "u"), let low = Self.codeUnit(bytes, at: offset + 2),
                 0xDC00...0xDFFF ~= low
-            else { throw failure("half of a surrogate pair stands alone", found: false) }
+            else { throw failure("a surrogate has no pair", found: false) }
             offset += 6
         default: throw failure("unknown escape")
         }
@@ -260,7 +259,7 @@ struct JSONScanner {
 
     // MARK: Bytes
 
-    /// The next byte; 0 behind the last one.
+    /// The next byte, or 0 after the last one.
     @inline(__always)
     private var byte: UInt8 { offset < bytes.count ? bytes[offset] : 0 }
 
@@ -281,10 +280,10 @@ struct JSONScanner {
         }
     }
 
-    /// - Parameter found: whether the message tells the character there.
+    /// - Parameter found: whether the message contains the character at the place.
     private func failure(_ reason: String, found: Bool = true) -> Failure {
         guard found else { return Failure(reason: reason, offset: offset) }
-        guard offset < bytes.count else { return Failure(reason: "\(reason); the text ends", offset: offset) }
+        guard offset < bytes.count else { return Failure(reason: "\(reason), but the text ends", offset: offset) }
         let rest = String(decoding: bytes[offset..<min(offset + 4, bytes.count)], as: UTF8.self)
         return Failure(reason: "\(reason), found \"\(String(rest.prefix(1)).quotable)\"", offset: offset)
     }
@@ -301,7 +300,7 @@ extension JSONScanner.Failure {
 // MARK: - Text
 
 extension JSONScanner {
-    /// The number of bytes of the character, which is not ASCII; 0 if it is no UTF-8 (RFC 3629, section 4).
+    /// Returns the number of bytes of a character that is not ASCII, or 0 if it is invalid UTF-8 (RFC 3629, section 4).
     private static func countOfUTF8(_ bytes: UnsafeRawBufferPointer, at start: Int) -> Int {
         func isContinuation(_ index: Int, _ range: ClosedRange<UInt8> = 0x80...0xBF) -> Bool {
             index < bytes.count && range ~= bytes[index]
@@ -337,7 +336,7 @@ extension JSONScanner {
 
     /// Writes a checked string without its escapes.
     ///
-    /// - Parameter result: room for as many bytes as the string has; it never gets longer.
+    /// - Parameter result: a buffer for as many bytes as the string has; the result is never longer.
     /// - Returns: the number of bytes that were written.
     static func unescape(_ bytes: UnsafeRawBufferPointer, into result: UnsafeMutableBufferPointer<UInt8>) -> Int {
         var count = 0
@@ -362,7 +361,7 @@ extension JSONScanner {
             case UInt8(ascii: "r"): append(0x0D)
             case UInt8(ascii: "t"): append(0x09)
             case UInt8(ascii: "u"):
-                // Checked before.
+                // `escape()` has checked the digits.
                 let unit = UInt32(codeUnit(bytes, at: index) ?? 0)
                 index += 4
                 var value = unit
@@ -384,9 +383,9 @@ extension JSONScanner {
 extension JSONScanner {
     private static let powersOfTen = (0...22).map { (0..<$0).reduce(1.0) { power, _ in power * 10 } }
 
-    /// The nearest Double of checked digits.
+    /// Returns the Double nearest to checked digits.
     static func double(_ bytes: UnsafeRawBufferPointer) -> Double {
-        // Up to 2^53 and 10^22 both factors are exact, so their product or quotient is the nearest one.
+        // Up to 2^53 and 10^22, both factors are exact, so their product or quotient is the nearest Double.
         if bytes.count <= 19, let value = exactDouble(bytes) { return value }
         return Double(String(decoding: bytes, as: UTF8.self)) ?? .nan
     }
@@ -410,7 +409,7 @@ extension JSONScanner {
         }
         if index < bytes.count {
             guard let written = Int(String(decoding: bytes[(index + 1)...], as: UTF8.self)) else { return nil }
-            // Short, so no overflow.
+            // The number is short, so the addition cannot overflow.
             exponent += written
         }
         guard mantissa <= 1 << 53, -22...22 ~= exponent else { return nil }
@@ -422,15 +421,15 @@ extension JSONScanner {
 
 // MARK: - Errors
 
-/// The reason why a text is no JSON, with its place.
+/// The reason why a text is not JSON, with its place.
 struct JSONSyntaxError: Error, Hashable {
     let reason: String
-    /// In bytes, from the beginning of the text, a byte order mark included.
+    /// The offset in bytes from the beginning of the text, including a byte order mark.
     let offset: Int
-    /// From 1. Columns count Unicode scalars.
+    /// The line, beginning with 1, and the column, which counts Unicode scalars.
     let line: Int
     let column: Int
-    /// The innermost value that was begun: `users[3].name`. Empty for the whole.
+    /// The path of the innermost value that had begun: `users[3].name`. Empty for the whole document.
     var path = ""
 }
 
@@ -445,7 +444,7 @@ extension JSONSyntaxError: LocalizedError {
         for step in failure.path.reversed() { path += path.isEmpty || step.hasPrefix("[") ? step : ".\(step)" }
     }
 
-    /// `expected a colon, found "," at line 3, column 7, in users[3].name`.
+    /// A phrase such as `expected a colon, found "," at line 3, column 7, in users[3].name`.
     var phrase: String {
         let place = path.isEmpty ? "" : ", in \(path.count > 200 ? path.prefix(200) + "…" : path)"
         return "\(reason) at line \(line), column \(column)\(place.cleaned())"

@@ -176,14 +176,14 @@ struct JSONIndexTests {
     @Test(
         "RSP-9: an error tells line, column and path",
         arguments: [
-            ("", 1, 1, "", "expected a value; the text ends"),
+            ("", 1, 1, "", "expected a value, but the text ends"),
             ("[1,\n 2,\n x]", 3, 2, "[2]", #"expected a value, found "x""#),
             ("{\"é😀\": 1,\n\"b\" 2}", 2, 5, "", #"expected a colon, found "2""#),
             ("{\"é😀\": x}", 1, 8, "é😀", #"expected a value, found "x""#),
             ("{\"users\":[{},{\"name\":tru}]}", 1, 22, "users[1].name", #"expected a value, found "t""#),
             ("[[[],[1 2]]]", 1, 9, "[0][1]", #"expected a comma or ], found "2""#),
             ("{\"a\":{\"b\":1 \"c\":2}}", 1, 13, "a", #"expected a comma or }, found "\"""#),
-            ("[01]", 1, 3, "[0]", "a number begins with 0"),
+            ("[01]", 1, 3, "[0]", "a number must not begin with 0"),
             ("[\"\\q\"]", 1, 4, "[0]", #"unknown escape, found "q""#),
             ("\u{FEFF}[x]", 1, 2, "[0]", #"expected a value, found "x""#),
             ("[1]\r\n]", 2, 1, "", #"expected the end of the text, found "]""#),
