@@ -1,17 +1,17 @@
 import Foundation
 
-/// The keys of entries: readable text, so that entries can be listed.
+/// The keys of entries. They are readable, so that entries can be listed.
 enum CacheKey {
-    /// The key of a message: its method, URL and body, and the additions of the policy.
+    /// Returns the key of a message: its method, URL and body, and the additions of the policy.
     ///
-    /// - Returns: nil for a body that is a file or a stream, and for a request with `Range` without a key of the
-    ///   policy.
+    /// - Returns: nil for a body that is a file or a stream, and for a request with `Range` unless the policy has a
+    ///   key.
     static func key(for message: TransportRequest, _ policy: CachePolicy, partition: String?) -> String? {
         if policy.reading == .http {
             // HTTP caches no requests with a body.
             return message.body == .none ? http(message.url, partition: partition) : nil
         }
-        // The key of a part would be that of the whole.
+        // A range request would share its key with a request for the whole resource.
         if policy.key == nil, policy.extraKey == nil, message.headers["Range"] != nil { return nil }
         if let key = policy.key {
             let host = message.url.hostAndPort ?? "\(message.url.host ?? ""):\(message.url.port ?? 0)"
@@ -30,12 +30,13 @@ enum CacheKey {
         }
     }
 
-    /// The key by the rules of HTTP, which stores responses to GET only (RFC 9111, section 2).
+    /// Returns the key by the rules of HTTP, which stores only responses to GET (RFC 9111, section 2).
     static func http(_ url: URL, partition: String?) -> String {
         joined(["HTTP", address(url, without: [])], partition, nil)
     }
 
-    /// The key of a response that another one with other nominated fields has replaced under the key of their URL.
+    /// Returns the key of a response that another one with other nominated fields has replaced under the key of their
+    /// URL.
     static func variant(_ fields: NominatedFields, of key: String) -> String {
         let values = fields.digests.sorted { $0.key < $1.key }.map {
             "\($0.key):\($0.value?.base64EncodedString() ?? "")"
@@ -43,7 +44,7 @@ enum CacheKey {
         return "\(key)\nvariant\n\(SHA256.digest(of: Data(values.joined(separator: ",").utf8)).hexadecimal)"
     }
 
-    /// Joins the escaped parts with line feeds, so that different parts have different keys.
+    /// Joins the escaped parts with line feeds, so that different parts give different keys.
     private static func joined(_ parts: [String], _ partition: String?, _ extra: String?) -> String {
         let lines = parts + (partition.map { ["partition", $0] } ?? []) + (extra.map { ["extra", $0] } ?? [])
         return lines.map { line in
@@ -53,7 +54,7 @@ enum CacheKey {
         }.joined(separator: "\n")
     }
 
-    /// The URL without its fragment.
+    /// Returns the URL without its fragment.
     private static func address(_ url: URL, without ignored: Set<String>) -> String {
         let text = url.absoluteString
         guard !ignored.isEmpty || text.utf8.contains(UInt8(ascii: "#")) else { return text }

@@ -5,7 +5,7 @@ extension CacheLookup {
     func judgeByHTTP(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
         let stored = StoredResponse(entry.header)
         let part = stored.part(for: message.headers, bodyCount: entry.body.count)
-        // A request for a part is sent as it is: a 304 would have no part.
+        // Send a request for a part unchanged: a 304 would contain no part.
         let candidate = part == nil ? StoredCandidate(entry, stored, message) : nil
         let reuse = stored.reuse(for: message.method, message.headers, isPart: part != nil, at: date)
         switch reuse {
@@ -18,7 +18,7 @@ extension CacheLookup {
         }
     }
 
-    /// A stored response, or the 206 with a part of it.
+    /// Returns a stored response, or a 206 with a part of it.
     private func response(
         _ entry: CacheEntry,
         _ stored: StoredResponse,
@@ -31,34 +31,36 @@ extension CacheLookup {
             entry.body = entry.body.subdata(in: Int(range.lowerBound - start)..<Int(range.upperBound - start))
             headers["Content-Range"] = part?.fieldValue
             headers["Content-Length"] = String(range.count)
-            // The digests of the whole body.
+            // These fields are the digests of the whole body.
             for name in ["Content-Digest", "Content-MD5"] { headers.remove(name) }
         }
         return NetworkResponse(entry, headers: headers)
     }
 
-    /// The stored response that replaces an error, if the server or the request allows it (RFC 5861, section 4).
+    /// Returns the stored response that replaces an error, if the server or the request allows it (RFC 5861, section
+    /// 4).
     func standIn(_ candidate: StoredCandidate, for error: NetworkError, at date: Date) -> NetworkResponse? {
         guard candidate.stored.standsIn(for: error, of: candidate.request, at: date) else { return nil }
         return NetworkResponse(candidate.entry, headers: candidate.stored.headers(at: date))
     }
 
-    /// The response as it is stored, and whether it may be.
+    /// Returns the response as it is stored, and whether storing it is allowed.
     func storedByHTTP(
         _ entry: NetworkCache.Entry,
         bodyCount: Int,
         _ deposit: CacheDeposit
     ) -> (NetworkCache.Entry, HTTPStorability) {
         let request = deposit.request(varyingIn: entry.headers.listMembers("Vary"))
-        // Without a partition the response depends on cookies, also on absent ones.
+        // Without a partition, the response depends on cookies, even on absent ones.
         let credentials = request.credentials.filter { !$0.isCookie }.map(\.name)
         let names = credentials + (partition == nil ? ["Cookie"] : [])
         let stored = StoredResponse(arrived: entry, request: request, nominating: names)
-        // The credential that the host added is for a partition, or for a public response (section 3.5).
+        // A credential that the host added limits the response to a partition, unless the response is public (section
+        // 3.5).
         let isShared = !deposit.isCredentialAdded || partition != nil || stored.cacheControl.isPublic
         var storability = HTTPStorability.notStorable
         if isShared { storability = stored.storability(method: deposit.message.method, request: request) }
-        // A part does not outdate the whole.
+        // A part does not make the whole response out of date.
         if entry.statusCode == 206, storability == .notStorable || stored.contents(bodyCount) == nil {
             storability = .unrelated
         }
@@ -67,8 +69,9 @@ extension CacheLookup {
 }
 
 extension CacheDeposit {
-    /// The fields of the request as in a lookup: without the conditions of the cache, and without the credentials of
-    /// the host, which are not known then. If the response varies by a credential, it stays, and no lookup matches.
+    /// Returns the fields of the request as in a lookup: without the conditions of the cache, and without the host's
+    /// credentials, which a lookup doesn't know yet. If the response varies by a credential, the credential stays, and
+    /// no lookup matches.
     fileprivate func request(varyingIn names: [String]) -> HTTPHeaders {
         var request = candidate?.unconditioned(message.headers) ?? message.headers
         guard isCredentialAdded else { return request }
@@ -79,9 +82,9 @@ extension CacheDeposit {
         return request
     }
 
-    /// Updates the stored response to a GET after a HEAD, or removes it if they differ (RFC 9111, section 4.3.5).
+    /// Updates the stored response to a GET after a HEAD, or removes it if the two differ (RFC 9111, section 4.3.5).
     func update(by response: NetworkResponse, at date: Date) {
-        // `Range` has no meaning in a HEAD.
+        // `Range` has no meaning in a HEAD request.
         guard response.statusCode == 200, message.headers["Range"] == nil, let key = lookup.key(for: message) else {
             return
         }
@@ -106,12 +109,12 @@ extension CacheDeposit {
     }
 }
 
-/// An entry that the server may validate, or that may replace an error. An object, as few calls have one, and all have
-/// room for it.
+/// An entry that the server can validate, or that can replace an error. It is a class, because few calls have a
+/// candidate, and all calls reserve memory for one.
 final class StoredCandidate: Sendable {
     let entry: CacheEntry
     let stored: StoredResponse
-    /// The fields of the validation request; none without a validator.
+    /// The fields of the validation request; empty without a validator.
     let conditions: HTTPHeaders
     private let url: URL
     /// The fields of the request, without the conditions.
@@ -125,7 +128,7 @@ final class StoredCandidate: Sendable {
         request = message.headers
     }
 
-    /// Whether the entry is for a message, which an interceptor may have changed.
+    /// Returns whether the entry is for a message, which an interceptor can have changed.
     func isFor(_ message: TransportRequest) -> Bool {
         message.url == url && message.method == .get && stored.nominated.match(request.merging(message.headers))
     }
@@ -148,7 +151,7 @@ final class StoredCandidate: Sendable {
         return headers
     }
 
-    /// The stored response after a 304; nil for other statuses, and for a 304 with another validator.
+    /// Returns the stored response after a 304, or nil for other statuses, and for a 304 with another validator.
     func confirmed(by response: NetworkResponse, at date: Date) -> NetworkResponse? {
         guard response.statusCode == 304, !conditions.isEmpty,
             let fresh = stored.freshened(by: response.headers, request: request, requestDate: date, responseDate: date)

@@ -2,21 +2,21 @@ import Foundation
 
 /// The use of the cache by one request, according to its policy.
 final class CacheLookup: Sendable {
-    /// How the entry is used.
+    /// The use of the entry.
     enum Order: Hashable, Sendable {
-        /// According to the policy.
+        /// Uses the entry according to the policy.
         case standard
-        /// Not at all, since it was not usable.
+        /// Does not use the entry, because it was not usable.
         case pass(CacheMiss)
-        /// Not at all: the caller requires the network.
+        /// Does not use the entry, because the caller requires the network.
         case ignore
-        /// After validation only.
+        /// Uses the entry only after validation.
         case refresh
     }
 
     /// The result of a lookup.
     enum Verdict: Sendable {
-        /// Deliver the stored response. If it is stale, it is to be validated in the background.
+        /// Deliver the stored response. If it is stale, it must be validated in the background.
         case answer(NetworkResponse, isRefreshed: Bool)
         /// Deliver the stored response, and send the request as well.
         case answerAndSend(NetworkResponse)
@@ -29,7 +29,7 @@ final class CacheLookup: Sendable {
     let order: Order
     let partition: String?
 
-    /// - Parameter policy: one that uses the cache.
+    /// - Parameter policy: a policy that uses the cache.
     init(_ policy: CachePolicy, _ cache: NetworkCache, partition: String?, order: Order) {
         self.policy = policy
         self.order = order
@@ -39,7 +39,7 @@ final class CacheLookup: Sendable {
 
     /// Loads the entry.
     ///
-    /// - Parameter completion: called before this method returns if the disk is not read; else on ``WorkQueue``.
+    /// - Parameter completion: called before this method returns if the disk is not read, otherwise on ``WorkQueue``.
     func find(
         _ key: String?,
         for message: TransportRequest,
@@ -66,7 +66,7 @@ final class CacheLookup: Sendable {
 
     /// Decides what to do after a lookup.
     ///
-    /// - Parameter accept: validates and completes a stored response; nil when it is not acceptable.
+    /// - Parameter accept: validates and completes a stored response. Returns nil if the response is not acceptable.
     func judge(
         _ found: Result<CacheEntry, CacheMiss>,
         for message: TransportRequest,
@@ -86,7 +86,7 @@ final class CacheLookup: Sendable {
         }
     }
 
-    /// Sends the request, unless the policy or the request asks the cache alone.
+    /// Sends the request, unless the policy or the request allows only the cache.
     func refusal(_ miss: CacheMiss, _ message: TransportRequest, _ candidate: StoredCandidate? = nil) -> Verdict {
         let isAskedAlone =
             switch policy.reading {
@@ -105,16 +105,16 @@ final class CacheLookup: Sendable {
         return .answer(NetworkResponse(entry, headers: entry.header.headers), isRefreshed: false)
     }
 
-    /// The reason why the entry is not valid.
+    /// Returns the reason why the entry is not valid, or nil if it is.
     private func miss(_ header: NetworkCache.Entry, _ date: Date) -> CacheMiss? {
         if let maximumAge = policy.maximumAge {
             let age = date.timeIntervalSince(header.receivedAt)
-            // The clock has been set back: the age is unknown.
+            // If the clock has been set back, the age is unknown.
             guard age >= 0, age <= maximumAge else { return .expired }
         }
         if header.attributes[Self.version] != String(policy.version) { return .version }
         if header.attributes[Self.sensitiveData] != sensitiveDigest { return .sensitiveData }
-        // Compared only if the policy names one.
+        // Compare the app's version only if the policy names one.
         if policy.appVersion != nil, header.attributes[Self.appVersion] != policy.appVersion { return .appVersion }
         return nil
     }
@@ -138,14 +138,14 @@ final class CacheLookup: Sendable {
     /// The change of the cache after a response.
     enum Keeping {
         case store(CacheEntry)
-        /// The response may not be stored, and the entry is out of date.
+        /// The response must not be stored, and the stored entry is out of date.
         case remove(key: String)
         /// The response does not concern the entry.
         case leave
     }
 
     func keeping(_ response: NetworkResponse, _ deposit: CacheDeposit, at date: Date) -> Keeping {
-        // After a redirect HTTP uses the new URL, an explicit policy the original one.
+        // After a redirect, HTTP uses the new URL, and an explicit policy the original one.
         guard let key = policy.reading == .http ? self.key(for: deposit.message) : deposit.key else { return .leave }
         var header = NetworkCache.Entry(
             key: key,
@@ -168,7 +168,7 @@ final class CacheLookup: Sendable {
             guard response.statusCode != 206 else { return .leave }
             header.attributes = attributes
         }
-        // Secret, and not used again.
+        // The field is secret and not used again.
         header.headers.remove("Set-Cookie")
         return .store(CacheEntry(header: header, body: response.body))
     }
@@ -184,7 +184,7 @@ struct CacheDeposit: Sendable {
     let candidate: StoredCandidate?
     /// The fields of the message without the credentials of the host.
     let asked: HTTPHeaders
-    /// Whether the host may have added credentials.
+    /// Whether the host could have added credentials.
     let isCredentialAdded: Bool
     let requestedAt: Date
     /// The generation of the cache at the time of the request, so that removed entries do not return.
@@ -197,7 +197,7 @@ struct CacheDeposit: Sendable {
         switch lookup.keeping(response, self, at: date) {
         case .store(let entry) where lookup.policy.isStorable?(response) ?? true:
             lookup.cache.store(entry, in: lookup.policy.storage, askedIn: generation)
-        // By HTTP's rules the entry is out of date after a newer whole response.
+        // By the rules of HTTP, a newer whole response makes the entry out of date.
         case .store(let entry) where lookup.policy.reading == .http && entry.header.statusCode != 206:
             lookup.cache.remove(entry.header.key)
         case .remove(let key): lookup.cache.remove(key)
@@ -206,19 +206,21 @@ struct CacheDeposit: Sendable {
     }
 }
 
-/// The work for the cache after the end of a call. Indirect, as few calls have any, and all have room for it.
+/// The work for the cache after the end of a call. It is indirect, because few calls have any, and all calls reserve
+/// memory for it.
 indirect enum PendingStore: Sendable {
     case store(CacheDeposit)
     /// A stored response was used. Remove it if it was not usable, and refresh it if it is stale.
     case answered(CacheLookup, key: String, isRefreshed: Bool)
-    /// The answer came from another call, whose work it is, and which does it once.
+    /// The response came from another call. The closure does the cache work for all of them, once.
     case shared(@Sendable () -> Void)
 }
 
 extension NetworkError {
-    /// Creates the error of a request that must not be sent, and is not cached.
+    /// Creates the error of a request that must not be sent, and whose response is not cached.
     ///
-    /// - Parameter reading: with ``CachePolicy/Reading/http`` the error has the status 504 (RFC 9111, section 5.2.1.7).
+    /// - Parameter reading: the reading of the policy. With ``CachePolicy/Reading/http``, the error has the status 504
+    ///   (RFC 9111, section 5.2.1.7).
     init(_ miss: CacheMiss, _ reading: CachePolicy.Reading? = nil) {
         self.init(code: .notCached, message: "the response is not cached: \(miss)")
         if reading == .http { statusCode = 504 }

@@ -4,8 +4,8 @@ extension NetworkCache {
     /// Loads an entry from memory, from the pending writes, or from disk.
     ///
     /// - Parameters:
-    ///   - isPromoting: whether an entry from disk is also stored in memory. Default true.
-    ///   - completion: called before this method returns if the disk is not read; else on a background queue.
+    ///   - isPromoting: whether an entry from disk is also stored in memory. Defaults to true.
+    ///   - completion: called before this method returns if the disk is not read, otherwise on a background queue.
     func load(
         _ key: String,
         from tiers: CacheStorage = .all,
@@ -19,7 +19,8 @@ extension NetworkCache {
         }
     }
 
-    /// Loads the response of a URL whose nominated fields match a request; another one if there is none.
+    /// Loads the response of a URL whose nominated fields match a request, or another response of the URL if none
+    /// matches.
     func load(
         _ key: String,
         for request: HTTPHeaders,
@@ -29,19 +30,19 @@ extension NetworkCache {
         load(key, isPromoting: isPromoting) { found in
             guard let variant = (try? found.get())?.header.variant(for: request) else { return completion(found) }
             self.load(CacheKey.variant(variant, of: key), isPromoting: isPromoting) { other in
-                // The variant may have been evicted.
+                // The variant can have been evicted.
                 completion((try? other.get())?.header.nominated == variant ? other : found)
             }
         }
     }
 
-    /// Stores an entry in some tiers, and removes the old one from all others. By the rules of HTTP, an old one with
+    /// Stores an entry in some tiers, and removes the old one from all others. By the rules of HTTP, an old entry with
     /// other nominated fields becomes a variant; see ``CacheEntry/replacing(_:)``.
     ///
     /// If the entry cannot be stored, the old one is still removed.
     ///
     /// - Parameter generation: the ``generation`` at the time of the request. The entry is not stored if its key was
-    ///   invalidated since, or many entries were removed. Default nil: it is always stored.
+    ///   invalidated since, or many entries were removed. Defaults to nil: the entry is always stored.
     func store(_ entry: CacheEntry, in tiers: CacheStorage = .all, askedIn generation: Int? = nil) {
         change { $0.store(entry, in: tiers, askedIn: generation) }
     }
@@ -61,7 +62,7 @@ extension NetworkCache {
         change { $0.remove(key) }
     }
 
-    /// Releases removed entries outside of the lock.
+    /// Runs a closure under the lock, and releases removed entries outside of it.
     func withCoordinator<Result>(_ body: (inout CacheCoordinator) -> Result) -> Result {
         let (result, released) = coordinator.withLock { coordinator in (body(&coordinator), coordinator.released.take())
         }
@@ -73,7 +74,7 @@ extension NetworkCache {
 extension NetworkCache {
     private func change(_ body: (inout CacheCoordinator) -> [CacheCoordinator.Change]) {
         withCoordinator { coordinator in
-            // Under the lock, so that the order of changes is the same on disk.
+            // Add the changes under the lock, so that their order is the same on disk.
             for (key, number) in body(&coordinator) { disk?.add { self.write(key, number) } }
         }
     }
@@ -100,7 +101,7 @@ extension NetworkCache {
             afterwards = { disk.discard(key, now: now) }
         }
         let waiters = withCoordinator { $0.finishRead(flight, answer) }
-        // Before the completions, so that a `flush()` after them waits for it.
+        // Add the work before the completions run, so that a `flush()` after them waits for it.
         if case .failure(.absent) = answer {} else { disk.add(afterwards) }
         WorkQueue.shared.add { [answer] in
             for waiter in waiters { waiter.completion(answer) }

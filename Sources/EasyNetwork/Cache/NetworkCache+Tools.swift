@@ -1,8 +1,8 @@
 import Foundation
 
 extension NetworkCache {
-    /// The size of the cache after all pending writes: the bytes of all entries in memory, with their headers, and of
-    /// all files. Changes of other processes in the last ten minutes may be missing.
+    /// The size of the cache after all pending writes, in bytes: all entries in memory, with their headers, and all
+    /// files. Changes that other processes made in the last ten minutes can be missing.
     public var usage: (memoryBytes: Int, memoryCount: Int, diskBytes: Int, diskCount: Int) {
         get async {
             let disk = await onDisk { disk, now in
@@ -14,7 +14,7 @@ extension NetworkCache {
         }
     }
 
-    /// All entries, in memory or on disk, in no order. For tools: reads the beginning of every file.
+    /// All entries, in memory or on disk, in no order. Use it in tools: it reads the beginning of every file.
     public var entries: [Entry] {
         get async {
             let onDisk = await onDisk { disk, now in
@@ -28,33 +28,34 @@ extension NetworkCache {
         }
     }
 
-    /// Returns when all earlier changes are written or have failed.
+    /// Waits until all earlier changes have been written or have failed.
     public func flush() async {
         _ = await onDisk { _, _ in }
     }
 
-    /// Removes all entries that were stored before, in memory and on disk.
+    /// Removes all entries that were stored before the call, in memory and on disk.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file cannot be removed; the others are removed.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed; all others are removed.
     public func removeAll() async throws(NetworkError) {
         try await remove(matching: nil)
     }
 
     /// Removes the entries of a URL, with any method and in all variants.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file cannot be removed; the others are removed.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed; all others are removed.
     public func remove(_ url: URL) async throws(NetworkError) {
         try await remove { $0.url?.absoluteString == url.absoluteString }
     }
 
-    /// Removes some entries.
+    /// Removes the entries for which a closure returns true.
     ///
     /// ```swift
     /// try await cache.remove { $0.url?.host == "api.example.com" && $0.receivedAt < yesterday }
     /// ```
     ///
-    /// - Parameter isRemoved: called on background queues and on the caller's thread, several times for some entries.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file cannot be removed; the others are removed.
+    /// - Parameter isRemoved: the closure, which is called on background queues and on the caller's thread, for some
+    ///   entries several times.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed; all others are removed.
     public func remove(where isRemoved: @escaping @Sendable (Entry) -> Bool) async throws(NetworkError) {
         try await remove(matching: isRemoved)
     }
@@ -79,7 +80,7 @@ extension NetworkCache {
                 disk?.add { [disk] in
                     let failure = disk?.removeAll(where: isRemoved, now: self.clock.date)
                     let removal = self.coordinator.withLock { $0.endRemoval(number) }
-                    // Released outside of the lock.
+                    // Release the closure outside of the lock.
                     withExtendedLifetime(removal) {}
                     continuation.resume(returning: failure)
                 }

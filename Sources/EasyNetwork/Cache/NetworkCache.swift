@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Stores responses in memory and on disk, within limits of bytes, number and age.
+/// A store for responses in memory and on disk, with limits of bytes, number and age.
 ///
 /// ```swift
 /// let cache = try NetworkCache(directory: folder, diskBytes: 50_000_000)
@@ -9,14 +9,14 @@ import Foundation
 /// try await cache.removeAll()
 /// ```
 ///
-/// An entry is whole or absent after any failure of the process, the disk or the file system: each has its own file
-/// with a checksum, which is renamed when it is complete. A damaged file, or one of another version, counts as absent.
-/// Several processes may share a directory; each keeps the limits for the files that it knows, and scans the directory
-/// every ten minutes for changes by others.
+/// After any failure of the process, the disk or the file system, an entry is either complete or absent. Each entry has
+/// its own file with a checksum, which is renamed when it is complete. A damaged file, or one of another version,
+/// counts as absent. Several processes can share a directory. Each keeps the limits for the files that it knows, and
+/// scans the directory every ten minutes for changes by others.
 ///
-/// No method blocks: the disk is used on queues of the cache, and not before the first use. This cache finds an entry
-/// as soon as it is stored; others find it when it is written, for which ``flush()`` waits. Pending writes are
-/// completed even after the last reference to the cache has been released.
+/// No method blocks: the disk is used only on queues of the cache, beginning with the first use. This cache finds an
+/// entry as soon as it is stored. Other caches find it when it has been written; ``flush()`` waits for that. Pending
+/// writes are completed even after the last reference to the cache has been released.
 public final class NetworkCache: Sendable {
     /// A cache in memory and in ``defaultDirectory``, with the default limits.
     public static let shared = NetworkCache()
@@ -30,15 +30,15 @@ public final class NetworkCache: Sendable {
     /// Creates a cache in memory and in ``defaultDirectory``. The least recently used entries are removed first.
     ///
     /// - Parameters:
-    ///   - memoryBytes: the bytes of all entries in memory, with their headers. A larger entry is not stored in memory;
-    ///     with zero or less none is. Default 20,000,000.
-    ///   - memoryCount: the number of entries in memory. Default 1,000.
-    ///   - diskBytes: the bytes of all files; nil for no limit. With zero or less the cache is in memory only. Default
-    ///     200,000,000.
-    ///   - diskCount: the number of entries on disk; nil for no limit. Default 10,000.
-    ///   - diskAge: the seconds since the last use of an entry on disk, to the minute; nil for no limit. Default thirty
-    ///     days.
-    ///   - clock: the source of dates. Default the machine's.
+    ///   - memoryBytes: the maximum size of all entries in memory, with their headers, in bytes. A larger entry is not
+    ///     stored in memory. With zero or less, no entry is. Defaults to 20,000,000.
+    ///   - memoryCount: the maximum number of entries in memory. Defaults to 1,000.
+    ///   - diskBytes: the maximum size of all files in bytes, or `nil` for no limit. With zero or less, the cache is in
+    ///     memory only. Defaults to 200,000,000.
+    ///   - diskCount: the maximum number of entries on disk, or `nil` for no limit. Defaults to 10,000.
+    ///   - diskAge: the maximum time since the last use of an entry on disk in seconds, to the minute, or `nil` for no
+    ///     limit. Defaults to thirty days.
+    ///   - clock: the source of dates. Defaults to ``SystemClock``.
     public convenience init(
         memoryBytes: Int = 20_000_000,
         memoryCount: Int = 1_000,
@@ -54,19 +54,19 @@ public final class NetworkCache: Sendable {
     /// Creates a cache in memory and in a directory. The least recently used entries are removed first.
     ///
     /// - Parameters:
-    ///   - directory: a directory without other files, which the cache would leave alone. It is created at the first
-    ///     write; only its owner can read its files, and backups exclude it. Several caches, in one process or in many,
-    ///     may share a directory.
-    ///   - memoryBytes: the bytes of all entries in memory, with their headers. A larger entry is not stored in memory;
-    ///     with zero or less none is. Default 20,000,000.
-    ///   - memoryCount: the number of entries in memory. Default 1,000.
-    ///   - diskBytes: the bytes of all files; nil for no limit. With zero or less the cache is in memory only. Default
-    ///     200,000,000.
-    ///   - diskCount: the number of entries on disk; nil for no limit. Default 10,000.
-    ///   - diskAge: the seconds since the last use of an entry on disk, to the minute; nil for no limit. Default thirty
-    ///     days.
-    ///   - clock: the source of dates. Default the machine's.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when `directory` is not a file URL.
+    ///   - directory: a directory without other files; the cache would ignore them. It is created at the first write.
+    ///     Only its owner can read its files, and backups exclude it. Several caches, in one process or in many, can
+    ///     share a directory.
+    ///   - memoryBytes: the maximum size of all entries in memory, with their headers, in bytes. A larger entry is not
+    ///     stored in memory. With zero or less, no entry is. Defaults to 20,000,000.
+    ///   - memoryCount: the maximum number of entries in memory. Defaults to 1,000.
+    ///   - diskBytes: the maximum size of all files in bytes, or `nil` for no limit. With zero or less, the cache is in
+    ///     memory only. Defaults to 200,000,000.
+    ///   - diskCount: the maximum number of entries on disk, or `nil` for no limit. Defaults to 10,000.
+    ///   - diskAge: the maximum time since the last use of an entry on disk in seconds, to the minute, or `nil` for no
+    ///     limit. Defaults to thirty days.
+    ///   - clock: the source of dates. Defaults to ``SystemClock``.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if `directory` is not a file URL.
     public convenience init(
         directory: URL,
         memoryBytes: Int = 20_000_000,
@@ -77,13 +77,13 @@ public final class NetworkCache: Sendable {
         clock: any NetworkClock = SystemClock()
     ) throws(NetworkError) {
         guard directory.isFileURL, !directory.path.isEmpty else {
-            throw .invalidRequest("the directory of a cache has to be a file URL: \(directory.absoluteString)")
+            throw .invalidRequest("the directory of a cache must be a file URL, but is \(directory.absoluteString)")
         }
         let disk = Disk(directory: directory.absoluteURL, bytes: diskBytes, count: diskCount, age: diskAge)
         self.init(memoryBytes: memoryBytes, memoryCount: memoryCount, disk: disk, clock: clock, files: CacheFiles())
     }
 
-    /// - Parameter disk: with a limit of zero bytes or less the cache is in memory only.
+    /// - Parameter disk: the limits on disk. With zero bytes or less, the cache is in memory only.
     init(memoryBytes: Int, memoryCount: Int, disk limits: Disk, clock: any NetworkClock, files: CacheFiles) {
         self.clock = clock
         let memory = RecencyList<CacheEntry>(costLimit: memoryBytes, countLimit: memoryCount)
@@ -91,7 +91,7 @@ public final class NetworkCache: Sendable {
         coordinator = Locked(CacheCoordinator(memory: memory, hasDisk: disk != nil))
     }
 
-    /// - Returns: false when the entry is being refreshed already.
+    /// - Returns: false if the entry is already being refreshed.
     func beginRefresh(_ key: String) -> Bool {
         refreshed.withLock { $0.insert(key).inserted }
     }
@@ -102,17 +102,18 @@ public final class NetworkCache: Sendable {
 }
 
 extension NetworkCache {
-    /// The directory and limits on disk; nil means no limit.
+    /// The directory and the limits on disk. Nil means no limit.
     struct Disk: Sendable {
         var directory = NetworkCache.defaultDirectory
-        /// The bytes of all files.
+        /// The maximum size of all files in bytes.
         var bytes: Int?
-        /// The number of entries.
+        /// The maximum number of entries.
         var count: Int?
-        /// The seconds since the last use.
+        /// The maximum time since the last use in seconds.
         var age: TimeInterval?
 
-        /// The cache writes no longer file, and does not read one into memory.
+        /// The maximum size of a file in bytes. The cache does not write a longer file, and does not read one into
+        /// memory.
         var longestFile: Int { bytes ?? 2_000_000_000 }
 
         func isExpired(_ usedAt: Date, now: Date) -> Bool {
@@ -120,8 +121,9 @@ extension NetworkCache {
         }
     }
 
-    /// The folder `EasyNetwork/` with the bundle identifier or name of the program in the folder for caches: the one of
-    /// the system on Apple's platforms; elsewhere `$XDG_CACHE_HOME`, or `~/.cache` if that is not an absolute path.
+    /// The directory `EasyNetwork/`, followed by the bundle identifier or name of the program, in the folder for
+    /// caches. That folder is the system's on Apple's platforms; elsewhere it is `$XDG_CACHE_HOME`, or `~/.cache` if
+    /// the variable is not an absolute path.
     public static var defaultDirectory: URL {
         let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
         let name = program.replacingOccurrences(of: "/", with: "_")

@@ -58,8 +58,8 @@ public protocol BaseAPIRequest: Sendable {
     /// ```
     var params: Params { get }
 
-    /// The header fields, which replace those of the host: a dictionary of Strings, ``HTTPHeaders``, or an optional of
-    /// one. Names are case-insensitive. Defaults to `nil`.
+    /// The header fields, which replace the host's: a dictionary of Strings, ``HTTPHeaders``, or an optional of one.
+    /// Names are case-insensitive. Defaults to `nil`.
     var headers: Headers { get }
 
     /// The body, if it does not come from ``params``: a ``RequestBody``, or an optional of one. Defaults to `nil`.
@@ -78,7 +78,7 @@ public protocol BaseAPIRequest: Sendable {
     /// - Throws: any error. Errors other than ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
     func validateParameters() throws
 
-    /// All other settings. Defaults to those of the host.
+    /// All other settings. Defaults to the host's.
     var options: RequestOptions { get }
 }
 

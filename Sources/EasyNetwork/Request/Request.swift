@@ -49,7 +49,7 @@ public struct Request<Item: Sendable>: APIRequest {
     ///   - query: the place of the parameters. Defaults to ``NetworkService/QueryType/automatic``.
     ///   - headers: see ``BaseAPIRequest/headers``. Defaults to `nil`.
     ///   - body: the body, if it does not come from `params`. Defaults to `nil`.
-    ///   - options: all other settings. Defaults to those of the host.
+    ///   - options: all other settings. Defaults to the host's.
     ///   - item: makes the item on a background thread, see ``APIRequest/item(from:)``. Without it, the item must be
     ///     `Decodable`, `Data`, a ``NetworkResponse`` or `Void`.
     public init(

@@ -93,7 +93,7 @@ extension TransportBody {
             throw failure("does not exist")
         }
         guard !isDirectory.boolValue else { throw failure("is a directory") }
-        // Resolve links: the attributes of a link are those of the link itself.
+        // Resolve links, because `attributesOfItem` would return the attributes of the link itself.
         let path = url.resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         // A pipe has no length, and reading it would block.

@@ -12,9 +12,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// For messages, the interceptors of the host are called first, then those of the request; for responses, the order is
-/// reversed. Each is called for every attempt, but not for redirects: the header fields that it adds are kept, except
-/// for credentials. Both methods run in a task that is cancelled with the request, and both have a default that changes
+/// For messages, the host's interceptors are called first, then the request's; for responses, the order is reversed.
+/// Each is called for every attempt, but not for redirects: the header fields that it adds are kept, except for
+/// credentials. Both methods run in a task that is cancelled with the request, and both have a default that changes
 /// nothing. Wait with `await`. Before macOS 15, iOS 18 and the aligned releases, an interceptor that blocks its thread
 /// blocks one thread of Swift's pool, which has only as many threads as there are processors for all tasks of the
 /// program.

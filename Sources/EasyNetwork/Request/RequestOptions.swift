@@ -92,7 +92,7 @@ public struct RequestOptions: Sendable {
         set { values.value.filters = newValue }
     }
 
-    /// The interceptors of this request, which are called after those of the host and are closer to the network.
+    /// The interceptors of this request, which are called after the host's interceptors and are closer to the network.
     /// Defaults to an empty array.
     public var interceptors: [any RequestInterceptor] {
         get { values.value.interceptors }
@@ -188,7 +188,7 @@ public struct RequestOptions: Sendable {
         set { values.value.overallTimeout = newValue }
     }
 
-    // MARK: The answer
+    // MARK: The response
 
     /// The rule for sending the request again after a failure. Defaults to `nil`: the host's, by default two retries of
     /// idempotent methods.

@@ -76,8 +76,8 @@ public struct XMLTree: Hashable, Sendable {
 extension NetworkResponse {
     /// Returns the root element of an XML body.
     ///
-    /// The charset is that of a byte order mark, otherwise the charset in `Content-Type`, otherwise the one that the
-    /// document declares, otherwise UTF-8 (RFC 7303, section 3).
+    /// The charset comes from a byte order mark, otherwise from `Content-Type`, otherwise from the declaration of the
+    /// document. Without any of these, it is UTF-8 (RFC 7303, section 3).
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` with line and column if the body is not XML. The error is
     ///   also thrown for a document type with definitions, a processing instruction without content, elements nested
@@ -241,7 +241,7 @@ private final class XMLTreeBuilder: NSObject, XMLParserDelegate {
         parser.abortParsing()
     }
 
-    /// Returns words for the frequent errors, because Foundation has none on Linux.
+    /// Returns words for the frequent errors, because Foundation does not describe them on Linux.
     private func reason(_ code: Int) -> String {
         switch code {
         case 4, 5, 77:

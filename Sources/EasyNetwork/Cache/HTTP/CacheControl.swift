@@ -2,13 +2,13 @@ import Foundation
 
 /// The directives of `Cache-Control` fields (RFC 9111, section 5.2).
 ///
-/// The first directive of a name counts (section 4.2.1). An invalid argument has the most restrictive meaning: 0 for a
-/// number, all fields for a list of fields.
+/// If a directive is repeated, the first one counts (section 4.2.1). An invalid argument has the most restrictive
+/// meaning: 0 for a number, and all fields for a list of fields.
 package struct CacheControl: Hashable, Sendable {
     struct Directive: Hashable, Sendable {
-        /// In lower case.
+        /// The name in lowercase.
         var name: String
-        /// Without quotes; nil without an `=`, and empty if it is invalid.
+        /// The argument without quotes; nil without an `=`, and empty if it is invalid.
         var argument: String?
     }
 
@@ -18,7 +18,7 @@ package struct CacheControl: Hashable, Sendable {
         directives = Self.directives(headers.values(for: "Cache-Control"))
     }
 
-    /// Without a `Cache-Control` field, `Pragma: no-cache` counts (section 5.4).
+    /// Reads the directives of a request. Without a `Cache-Control` field, `Pragma: no-cache` counts (section 5.4).
     init(request headers: HTTPHeaders) {
         let fields = headers.values(for: "Cache-Control")
         directives =
@@ -32,16 +32,16 @@ package struct CacheControl: Hashable, Sendable {
     }
 
     /// - Parameter otherwise: the value for an invalid number.
-    /// - Returns: nil when the directive is absent.
+    /// - Returns: nil if the directive is absent.
     private func seconds(_ name: String, otherwise: TimeInterval = 0) -> TimeInterval? {
         guard let directive = directives.first(where: { $0.name == name }) else { return nil }
         return directive.argument.flatMap(Self.deltaSeconds) ?? otherwise
     }
 
-    /// The largest number of seconds (section 1.2.2): sixty-eight years.
+    /// The maximum number of seconds (section 1.2.2), which is sixty-eight years.
     static let maximumSeconds: TimeInterval = 2_147_483_648
 
-    /// - Returns: nil for a text that does not consist of digits.
+    /// - Returns: nil for a string with characters other than digits.
     static func deltaSeconds(_ text: some StringProtocol) -> TimeInterval? {
         guard !text.isEmpty, text.utf8.allSatisfy(\.isDigit) else { return nil }
         return min(Double(String(text)) ?? maximumSeconds, maximumSeconds)
@@ -55,10 +55,10 @@ extension CacheControl {
 
     var maxAge: TimeInterval? { seconds("max-age") }
 
-    /// RFC 5861, section 4.
+    /// The time that the response can be used after an error (RFC 5861, section 4).
     var staleIfError: TimeInterval? { seconds("stale-if-error") }
 
-    /// Whether the response may be used only after validation. A directive that names fields which can be left out does
+    /// Whether the response can be used only after validation. A directive that names fields which can be omitted does
     /// not count; see ``fieldsNotToStore``.
     var noCache: Bool {
         directives.contains { $0.name == "no-cache" && Self.omissibleFields($0) == nil }
@@ -68,7 +68,7 @@ extension CacheControl {
 // MARK: - Requests
 
 extension CacheControl {
-    /// The accepted staleness; infinite when the directive has no number.
+    /// The accepted staleness; infinite if the directive has no number.
     var maxStale: TimeInterval? {
         let isAny = directives.first { $0.name == "max-stale" }?.argument == nil
         return seconds("max-stale", otherwise: isAny ? .infinity : 0)
@@ -89,16 +89,16 @@ extension CacheControl {
 
     var isPublic: Bool { contains("public") }
 
-    /// True also with an argument, which is for shared caches.
+    /// Whether the response is private, even if the directive has an argument, which is for shared caches.
     var isPrivate: Bool { contains("private") }
 
-    /// RFC 8246.
+    /// Whether the response never changes while it is fresh (RFC 8246).
     var immutable: Bool { contains("immutable") }
 
-    /// RFC 5861, section 3.
+    /// The time that the stale response can be used during revalidation (RFC 5861, section 3).
     var staleWhileRevalidate: TimeInterval? { seconds("stale-while-revalidate") }
 
-    /// The fields of `no-cache="…"`, in lower case: the response may be used without them (section 5.2.2.4).
+    /// The fields of `no-cache="…"`, in lowercase. The response can be used without them (section 5.2.2.4).
     var fieldsNotToStore: Set<String> {
         directives.reduce(into: []) { fields, directive in
             if directive.name == "no-cache" { fields.formUnion(Self.omissibleFields(directive) ?? []) }
@@ -111,7 +111,7 @@ extension CacheControl {
         "last-modified", "vary",
     ]
 
-    /// - Returns: nil when the directive names no fields, or fields that cannot be left out.
+    /// - Returns: nil if the directive names no fields, or fields that cannot be omitted.
     private static func omissibleFields(_ directive: Directive) -> Set<String>? {
         let names = (directive.argument ?? "").split(separator: ",").map { $0.trimmed.lowercased() }
             .filter { !$0.isEmpty }
@@ -143,7 +143,7 @@ extension CacheControl {
         return directives
     }
 
-    /// Reads to the end of the element, also of an invalid one.
+    /// Reads to the end of the element, even if it is invalid.
     private static func directive(_ reader: inout HTTPFieldReader) -> Directive? {
         guard let name = reader.token() else {
             skipElement(&reader)

@@ -1,26 +1,26 @@
 import Foundation
 
-/// How a stored response can be used for a request with the same URL (RFC 9111, section 4).
+/// The possible use of a stored response for a request with the same URL (RFC 9111, section 4).
 enum HTTPReuse: Hashable, Sendable {
-    /// Without validation.
+    /// Usable without validation.
     case fresh
-    /// Although it is stale: the request accepts that.
+    /// Usable although it is stale, because the request accepts that.
     case stale
-    /// Although it is stale: a validation request follows in the background (RFC 5861, section 3).
+    /// Usable although it is stale; a validation request follows in the background (RFC 5861, section 3).
     case staleWhileRevalidate
-    /// After validation; not at all if it has no validator.
+    /// Usable after validation, and unusable without a validator.
     case revalidate
-    /// Not at all: the request differs in a field that `Vary` names.
+    /// Unusable: the request differs in a field that `Vary` names.
     case varies
-    /// Not at all: the request is not a GET, it is conditional or for a part that the response does not have, the
-    /// response is a part only, or one of the two has `no-store`.
+    /// Unusable: the request is not a GET, is conditional or is for a part that the response does not have, the
+    /// response is only a part, or one of the two has `no-store`.
     case unusable
 }
 
 extension StoredResponse {
     /// - Parameters:
     ///   - request: the fields of the new request, with credentials and cookies.
-    ///   - isPart: whether the response has the part that the request asks for. Default false.
+    ///   - isPart: whether the response has the part that the request asks for. Defaults to false.
     func reuse(
         for method: NetworkService.Method,
         _ request: HTTPHeaders,
@@ -49,14 +49,14 @@ extension StoredResponse {
         return .revalidate
     }
 
-    /// Whether the response has `no-store`, which a 304 may have added.
+    /// Whether the response has `no-store`, which a 304 can have added.
     private var forbidsUse: Bool { cacheControl.noStore && !cacheControl.mustUnderstand }
 
-    /// Whether the response may replace the error of a GET (RFC 5861, section 4).
+    /// Returns whether the response can replace the error of a GET (RFC 5861, section 4).
     ///
-    /// `stale-if-error` of the request has precedence over that of the response. An error that is not one of the
-    /// server, such as an invalid or cancelled request, is not replaced, nor is that of an insecure connection, which
-    /// must not be hidden.
+    /// The request's `stale-if-error` has precedence over the response's. Only errors of the server or the connection
+    /// and an open circuit are replaced, not an invalid or cancelled request. The error of an insecure connection is
+    /// not replaced either, because it must not be hidden.
     func standsIn(for error: NetworkError, of request: HTTPHeaders, at now: Date) -> Bool {
         switch error.code {
         case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse, .circuitOpen: break

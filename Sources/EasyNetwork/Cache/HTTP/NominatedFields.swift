@@ -3,18 +3,18 @@ import Foundation
 /// The request fields that `Vary` names. A stored response is for requests with the same values (RFC 9111, section
 /// 4.1).
 ///
-/// Has only the SHA-256 of each value, since a `Cookie` or an `Authorization` may be among them. A part of a response
-/// nominates `Range`, with its `Content-Range` as the value: it is for requests for bytes that it contains.
+/// Only the SHA-256 of each value is stored, because a `Cookie` or an `Authorization` can be among them. A partial
+/// response nominates `Range`, with its `Content-Range` as the value: it is for requests for bytes that it contains.
 struct NominatedFields: Hashable, Codable, Sendable {
-    /// By name in lower case; nil for a field that is not in the request.
+    /// The digests by name in lowercase; nil for a field that the request does not have.
     var digests: [String: Data?] = [:]
     /// Whether `Vary` has a `*` or an invalid name, so that no request matches.
     var matchesNone = false
 
     /// - Parameters:
-    ///   - names: further fields that responses depend on.
+    ///   - names: additional fields that responses depend on.
     ///   - request: the fields as they were sent, with credentials and cookies.
-    ///   - part: the bytes of a 206. Default nil: the response is whole.
+    ///   - part: the bytes of a 206. Defaults to nil: the response is whole.
     init(
         vary response: HTTPHeaders,
         and names: [String] = [],
@@ -33,8 +33,8 @@ struct NominatedFields: Hashable, Codable, Sendable {
         if let text = part?.fieldValue { digests["range"] = Data(text.utf8) }
     }
 
-    /// Whether a request has the same values. A request with a further credential does not match; cookies count only if
-    /// they are nominated.
+    /// Returns whether a request has the same values. A request with an additional credential does not match. Cookies
+    /// count only if they are nominated.
     func match(_ request: HTTPHeaders) -> Bool {
         !matchesNone && digests.allSatisfy { Self.match($0.key, $0.value, request) }
             && request.allSatisfy { field in
@@ -58,8 +58,8 @@ struct NominatedFields: Hashable, Codable, Sendable {
     /// The lists of preferences, in which case, spaces and order have no meaning (RFC 9110, section 12.5).
     private static let preferenceFields: Set<String> = ["accept-charset", "accept-encoding", "accept-language"]
 
-    /// The value without differences that have no meaning: spaces at its ends and around commas, and in some fields
-    /// case, except between quotes, and order.
+    /// Returns the value without insignificant differences: spaces at its ends and around commas and, in some fields,
+    /// order and case, except between quotes.
     private static func normalized(_ value: String, _ name: String) -> [UInt8] {
         let isPreference = preferenceFields.contains(name)
         var reader = HTTPFieldReader(value.trimmed)
@@ -83,7 +83,8 @@ struct NominatedFields: Hashable, Codable, Sendable {
         return isPreference ? sorted(bytes) ?? bytes : bytes
     }
 
-    /// The members of a list of preferences in alphabetical order, each with its weight; nil for an invalid list.
+    /// Returns the members of a list of preferences in alphabetical order, each with its weight, or nil for an invalid
+    /// list.
     private static func sorted(_ list: [UInt8]) -> [UInt8]? {
         var members: [String] = []
         for member in list.split(separator: UInt8(ascii: ",")) {

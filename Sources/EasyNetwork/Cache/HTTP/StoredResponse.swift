@@ -10,7 +10,7 @@ struct StoredResponse: Hashable, Sendable {
     let cacheControl: CacheControl
     /// The time since the creation of the response during which it is fresh (section 4.2).
     let lifetime: TimeInterval
-    /// Whether the lifetime is from the server and not heuristic.
+    /// Whether the lifetime comes from the server and is not heuristic.
     let isLifetimeExplicit: Bool
     /// The age at the arrival of the response (section 4.2.3, `corrected_initial_age`).
     let initialAge: TimeInterval
@@ -18,19 +18,19 @@ struct StoredResponse: Hashable, Sendable {
     /// The stored fields, always with a `Date`.
     var headers: HTTPHeaders { entry.headers }
 
-    /// The request fields that the response depends on. An entry without them is for no request.
+    /// The request fields that the response depends on. An entry without them matches no request.
     var nominated: NominatedFields { entry.nominated ?? NominatedFields(vary: ["Vary": "*"], of: HTTPHeaders()) }
 
-    /// Creates a response that has been stored.
+    /// Creates a response that is already stored.
     init(_ entry: NetworkCache.Entry) {
         self.entry = entry
         let (headers, responseDate) = (entry.headers, entry.receivedAt)
         let control = CacheControl(response: headers)
         cacheControl = control
         let date = headers.httpDate("Date", now: responseDate) ?? responseDate
-        // The clock may have been set back.
+        // The clock can have been set back.
         let delay = max(0, responseDate.timeIntervalSince(entry.requestedAt))
-        // The apparent age is negative, and without effect, if the server's clock is ahead.
+        // If the server's clock is ahead, the apparent age is negative, and `max` ignores it.
         initialAge = max(responseDate.timeIntervalSince(date), Self.ageValue(headers) + delay)
         // Section 4.2.1; `s-maxage` is for shared caches.
         if let maxAge = control.maxAge {
@@ -51,7 +51,7 @@ struct StoredResponse: Hashable, Sendable {
         }
     }
 
-    /// The first member of the field; 0 when it is not a number (section 5.1).
+    /// Returns the first member of the field, or 0 if it is not a number (section 5.1).
     private static func ageValue(_ headers: HTTPHeaders) -> TimeInterval {
         headers.single("Age", .first) { field in
             let first = field.split(separator: ",", omittingEmptySubsequences: false).first ?? ""
@@ -59,12 +59,12 @@ struct StoredResponse: Hashable, Sendable {
         } ?? 0
     }
 
-    /// Creates a response that has just arrived, and may be storable; see ``storability(method:request:)``.
+    /// Creates a response that has just arrived. It is not necessarily storable; see ``storability(method:request:)``.
     ///
     /// - Parameters:
     ///   - entry: the response with the fields as they arrived.
     ///   - request: the fields as they were sent, with credentials and cookies.
-    ///   - names: further fields, besides those of `Vary`, that the response depends on, such as `Authorization`.
+    ///   - names: fields that the response depends on, such as `Authorization`, in addition to those in `Vary`.
     init(arrived entry: NetworkCache.Entry, request: HTTPHeaders, nominating names: [String] = []) {
         let response = entry.headers
         var entry = entry
@@ -84,13 +84,13 @@ struct StoredResponse: Hashable, Sendable {
 }
 
 extension StoredResponse {
-    /// The age at a date. If the clock has been set back, the size of the step counts, so that an entry from the future
-    /// does not stay fresh.
+    /// Returns the age at a date. If the clock has been set back, the difference counts as age, so that an entry from
+    /// the future does not stay fresh.
     func age(at now: Date) -> TimeInterval {
         initialAge + abs(now.timeIntervalSince(entry.receivedAt))
     }
 
-    /// The time since the end of freshness; negative for a fresh response.
+    /// Returns the time since the end of freshness; negative for a fresh response.
     func staleness(at now: Date) -> TimeInterval {
         age(at: now) - lifetime
     }
@@ -99,9 +99,9 @@ extension StoredResponse {
         lifetime > age(at: now)
     }
 
-    /// The bytes of the representation that a body has; nil for other responses than 200 and 206, for a 206 with
-    /// another length than its `Content-Range`, and for a content coding, which has been removed from the body of a
-    /// 200.
+    /// Returns the bytes of the representation that a body has. Nil for statuses other than 200 and 206, for a 206
+    /// whose length differs from its `Content-Range`, and for a content coding, which has been removed from the body of
+    /// a 200.
     func contents(_ bodyCount: Int) -> ContentRange? {
         let status = entry.statusCode
         guard headers.contentCodings.isEmpty, status == 200 || status == 206 else { return nil }
@@ -110,15 +110,15 @@ extension StoredResponse {
         return contents?.range?.count == bodyCount ? contents : nil
     }
 
-    /// The part of the body that a request asks for (RFC 9110, sections 13.1.5 and 14.2); nil if the server has to
-    /// answer, also for an `If-Range` that is not the strong validator of this response.
+    /// Returns the part of the body that a request asks for (RFC 9110, sections 13.1.5 and 14.2). Nil if the server
+    /// must respond, for example because `If-Range` is not the strong validator of this response.
     func part(for request: HTTPHeaders, bodyCount: Int) -> ContentRange? {
         guard let range = request["Range"], let part = contents(bodyCount)?.part(range) else { return nil }
         let isSame = request["If-Range"].map { $0 == RangeValidator(headers, now: entry.receivedAt)?.fieldValue }
         return isSame ?? true ? part : nil
     }
 
-    /// The fields when the response is used, with its `Age` (RFC 9111, sections 4 and 5.1).
+    /// Returns the fields for using the response, with its `Age` (RFC 9111, sections 4 and 5.1).
     func headers(at now: Date) -> HTTPHeaders {
         var headers = headers
         let age = age(at: now)
@@ -129,10 +129,10 @@ extension StoredResponse {
 }
 
 extension StoredResponse {
-    /// The fields of a validation request; none without a validator (RFC 9111, section 4.3.1).
+    /// The fields of a validation request; empty without a validator (RFC 9111, section 4.3.1).
     ///
-    /// Has both validators, for servers that do not support entity tags, and the date as it was received, for servers
-    /// that compare texts.
+    /// The request has both validators, for servers that do not support entity tags, and the date as it was received,
+    /// for servers that compare strings.
     var conditionalHeaders: HTTPHeaders {
         var conditions = HTTPHeaders()
         if let tag = EntityTag(headers) { conditions["If-None-Match"] = tag.text }
@@ -142,13 +142,13 @@ extension StoredResponse {
         return conditions
     }
 
-    /// The response after a 304 (Not Modified) (RFC 9111, section 4.3.4). It may no longer be storable; see
+    /// Returns the response after a 304 (Not Modified) (RFC 9111, section 4.3.4). It can be no longer storable; see
     /// ``storability(method:request:)``.
     ///
     /// - Parameters:
     ///   - response: the fields of the 304.
     ///   - request: the fields of the request, without the conditions of the cache.
-    /// - Returns: nil when the 304 has another validator. Then remove the entry, and repeat the request without
+    /// - Returns: nil if the 304 has another validator. Then remove the entry, and repeat the request without
     ///   conditions.
     func freshened(
         by response: HTTPHeaders,
@@ -158,10 +158,10 @@ extension StoredResponse {
     ) -> StoredResponse? {
         guard isConfirmed(by: response) else { return nil }
         var kept = headers
-        // The age starts with the 304.
+        // The 304 starts the age again.
         kept.remove("Age")
         var fresh = response.freshFields
-        // The weakness is that of the stored body.
+        // The stored body decides whether the tag is weak.
         if let tag = EntityTag(headers), tag.isWeak { fresh["ETag"] = tag.text }
         let merged = kept.merging(Self.dated(fresh, responseDate)).storedFields
         var entry = entry
@@ -172,11 +172,11 @@ extension StoredResponse {
         return StoredResponse(entry)
     }
 
-    /// Whether the validators of a 304 are those of this response.
+    /// Returns whether the validators of a 304 are those of this response.
     ///
-    /// More lenient than section 4.3.4, since the request was for one stored response: accepts a 304 without a
-    /// validator, and a tag that differs in weakness only. nginx makes the tag of a compressed response weak, but not
-    /// that of a 304.
+    /// The check is more lenient than section 4.3.4, because the request was for one stored response: it accepts a 304
+    /// without a validator, and a tag that differs only in weakness. nginx makes the tag of a compressed response weak,
+    /// but not the tag of a 304.
     private func isConfirmed(by response: HTTPHeaders) -> Bool {
         switch (EntityTag(headers), EntityTag(response)) {
         case (let stored?, let confirmed?):
@@ -203,8 +203,9 @@ extension HTTPHeaders {
     /// decoded; its type can change.
     private static let bodyFields: Set<String> = ["content-encoding", "content-length", "content-range"]
 
-    /// The fields to store: without those of the connection, of `Connection`, and of `no-cache="…"` (RFC 9111, section
-    /// 3.1). `Cache-Control` is kept: it is no field of a connection (RFC 9110, section 7.6.1).
+    /// The fields to store, without the fields of the connection and those that `Connection` and `no-cache="…"` name
+    /// (RFC 9111, section 3.1). `Cache-Control` is always kept, because it is not a field of a connection (RFC 9110,
+    /// section 7.6.1).
     var storedFields: HTTPHeaders {
         let listed = listMembers("Connection").map { $0.lowercased() }.filter { $0 != "cache-control" }
         let dropped = Self.connectionFields.union(listed).union(CacheControl(response: self).fieldsNotToStore)

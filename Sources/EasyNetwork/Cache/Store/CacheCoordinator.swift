@@ -1,6 +1,6 @@
-/// The state of the cache apart from the disk: the entries in memory, the pending writes, and the pending reads.
+/// The state of the cache without the disk: the entries in memory, the pending writes, and the pending reads.
 ///
-/// A load after a change sees the change, before it is written.
+/// A load after a change sees the change before it is written.
 struct CacheCoordinator: Sendable {
     typealias Answer = Result<CacheEntry, CacheMiss>
     typealias Removal = @Sendable (NetworkCache.Entry) -> Bool
@@ -8,41 +8,41 @@ struct CacheCoordinator: Sendable {
     /// A change to write to disk.
     typealias Change = (key: String, number: Int)
 
-    /// A load that waits for the disk, and whether the entry is stored in memory too.
+    /// A load that waits for the disk, and whether the entry is also stored in memory.
     typealias Waiter = (isPromoting: Bool, completion: @Sendable (Answer) -> Void)
 
     /// The next step of a load.
     enum Step {
         case answer(Answer)
-        /// A pending read answers.
+        /// Wait for a pending read, which completes the load.
         case wait
         /// Read, apply the removals, and call ``finishRead(_:_:)``.
         case read(flight: Int, removals: [Removal])
     }
 
-    /// The limit of bytes that wait to be written.
+    /// The maximum number of bytes that wait to be written.
     static let waitingLimit = 64_000_000
-    /// The limit of invalidations for single keys; the next one counts for all keys.
+    /// The maximum number of invalidations for single keys. The next one counts for all keys.
     static let invalidationLimit = 1_000
 
     private(set) var memory: RecencyList<CacheEntry>
-    /// The entries that were removed, for release outside of the lock.
+    /// The entries that were removed and must be released outside of the lock.
     var released: [CacheEntry] = []
     private let hasDisk: Bool
-    /// The pending changes of files. An entry of nil means removal; one that is not merged does not list the variants
-    /// of the file that it replaces.
+    /// The pending changes of files. An entry of nil means removal. An entry that is not merged does not list the
+    /// variants of the file that it replaces.
     private var changes: [String: (number: Int, entry: CacheEntry?, isMerged: Bool)] = [:]
     private var waitingCost = 0
     private var removals: [Int: Removal] = [:]
     private var flights: [Int: (key: String, waiters: [Waiter])] = [:]
-    /// The reads that are not older than the last change of their key.
+    /// The reads that began after the last change of their key.
     private var currentFlights: [String: Int] = [:]
     private var lastNumber = 0
-    /// The number of invalidations and removals. The age of a response is the generation of its request.
+    /// The number of invalidations and removals. The generation of a response is the one at the time of its request.
     private(set) var generation = 0
     /// The generation of the last removal of many entries. Older responses are not stored.
     private var oldestGeneration = 0
-    /// The generation of the last invalidation by the hash of the key, since keys may be long. After a collision a
+    /// The generation of the last invalidation by the hash of the key, because keys can be long. After a collision, a
     /// response is not stored.
     private var invalidations: [Int: Int] = [:]
 
@@ -92,7 +92,7 @@ extension CacheCoordinator {
         return .read(flight: number, removals: Array(removals.values))
     }
 
-    /// Ends a read. The entry is not stored in memory if its key has been changed since.
+    /// Ends a read. The entry is not stored in memory if its key has changed since.
     mutating func finishRead(_ number: Int, _ answer: Answer) -> [Waiter] {
         guard let flight = flights.removeValue(forKey: number) else { return [] }
         if currentFlights[flight.key] == number {
@@ -110,15 +110,15 @@ extension CacheCoordinator {
 extension CacheCoordinator {
     /// Stores an entry in some tiers, and removes the old one from all others, or keeps it as a variant.
     ///
-    /// - Parameter generation: the generation of the request, after which the entry may have become out of date. Nil
-    ///   means that it is stored in any case.
+    /// - Parameter generation: the generation of the request. The entry can have become out of date since. With nil,
+    ///   the entry is always stored.
     /// - Returns: the changes to write.
     mutating func store(_ entry: CacheEntry, in tiers: CacheStorage, askedIn generation: Int?) -> [Change] {
         let key = entry.header.key
         if let generation {
-            // The stored entry may be even older.
+            // The stored entry can be even older.
             guard generation >= oldestGeneration else { return remove(key) }
-            // The invalidation has removed the old entry; a present one is newer than this response.
+            // The invalidation has removed the old entry, so an existing one is newer than this response.
             guard generation >= invalidations[key.hashValue] ?? 0 else { return [] }
         }
         let old = memory[key] ?? changes[key]?.entry
@@ -126,7 +126,7 @@ extension CacheCoordinator {
         var (newest, demoted, dropped) = entry.replacing(old)
         if newest.header.nominated != nil, !tiers.contains(.disk) { newest.header.isInMemoryOnly = true }
         let tiersOfDemoted = demoted?.header.isInMemoryOnly == true ? .memory : tiers
-        // In this order, so that a kill between two of them loses none.
+        // Keep this order, so that a kill between two writes loses no entry.
         let stored = [demoted.flatMap { put($0, in: tiersOfDemoted) }, put(newest, in: tiers, isMerged: isMerged)]
         return stored.compactMap { $0 } + dropped.compactMap { delete($0) }
     }
@@ -159,7 +159,7 @@ extension CacheCoordinator {
         return change(key, nil)
     }
 
-    /// The change to write; nil when a later one replaces it.
+    /// Returns the change to write, or nil if a later one replaces it.
     func pending(_ key: String, _ number: Int) -> (entry: CacheEntry?, isMerged: Bool)? {
         guard let change = changes[key], change.number == number else { return nil }
         return (change.entry, change.isMerged)
@@ -172,7 +172,7 @@ extension CacheCoordinator {
         guard let change = changes[key], change.number == number else { return }
         if let written, !change.isMerged {
             if memory[key]?.header == change.entry?.header { released += memory.store(written) }
-            // An older response may be in memory under the key of a variant that was written now.
+            // Memory can contain an older response under the key of a variant that has just been written.
             for variant in written.header.variantKeys where change.entry?.header.variantKeys.contains(variant) != true {
                 currentFlights[variant] = nil
                 release(memory.remove(variant))
@@ -205,11 +205,11 @@ extension CacheCoordinator {
 // MARK: - Removing many entries
 
 extension CacheCoordinator {
-    /// Begins a removal. Until it ends, no entry is read from disk that the predicate selects. Without a disk it ends
-    /// at once.
+    /// Begins a removal. Until it ends, no entry that the predicate selects is read from disk. Without a disk, the
+    /// removal ends at once.
     ///
-    /// - Returns: the number of the removal, and the entries among which the predicate selects, outside of the lock,
-    ///   the ones for ``drop(_:)``.
+    /// - Returns: the number of the removal, and the candidates. Apply the predicate to them outside of the lock, and
+    ///   pass the selected ones to ``drop(_:)``.
     mutating func beginRemoval(_ removal: @escaping Removal) -> (number: Int, candidates: [CacheEntry]) {
         endGeneration()
         let number = nextNumber()
@@ -224,7 +224,7 @@ extension CacheCoordinator {
             let key = entry.header.key
             if memory[key]?.header == entry.header { release(memory.remove(key)) }
             if let waiting = changes[key], waiting.entry?.header == entry.header {
-                // With the same number: if the entry is being written, the removal follows.
+                // Keep the number: if the entry is being written, the removal follows.
                 setChange(key, (waiting.number, nil, true))
             }
         }

@@ -19,14 +19,15 @@ struct CacheEntry: Hashable, Sendable {
         return 256 + texts + fields + attributes + body.count
     }
 
-    /// The number of responses that are kept for a URL.
+    /// The maximum number of responses for a URL.
     static let variantLimit = 8
 
-    /// The entry as the newest of its URL. The one that it replaces becomes a variant if it has other nominated fields.
+    /// Returns this entry as the newest of its URL. The entry that it replaces becomes a variant if it has other
+    /// nominated fields.
     ///
     /// - Parameter old: the entry with the same key.
-    /// - Returns: the entry with the list of its variants, of which the oldest gives way, the replaced one under its
-    ///   new key, and the keys of the variants that are no longer listed.
+    /// - Returns: the entry with the list of its variants, without the oldest if there are too many; the replaced entry
+    ///   under its new key; and the keys of the variants that are no longer listed.
     func replacing(_ old: CacheEntry?) -> (entry: CacheEntry, demoted: CacheEntry?, dropped: [String]) {
         guard let nominated = header.nominated, let old, let former = old.header.nominated else {
             return (self, nil, [])
@@ -56,7 +57,7 @@ extension NetworkCache {
     /// try await cache.remove { entry in entry.url?.host == "old.example.com" }
     /// ```
     public struct Entry: Hashable, Codable, Sendable {
-        /// Any text.
+        /// The key of the entry, any string.
         public internal(set) var key: String
         /// The method of the request.
         public internal(set) var method = NetworkService.Method.get.rawValue
@@ -66,24 +67,24 @@ extension NetworkCache {
         public internal(set) var statusCode = 200
         /// The header fields of the response.
         public internal(set) var headers = HTTPHeaders()
-        /// The date at which the request was sent, for the age by RFC 9111, section 4.2.3.
+        /// The date at which the request was sent, for the age in RFC 9111, section 4.2.3.
         var requestedAt: Date
         /// The date at which the response arrived.
         public internal(set) var receivedAt: Date
         /// The size of the body in bytes.
         public internal(set) var bodyCount = 0
-        /// The values that explicit policies compare: the version, the digest of sensitive data, the version of the
+        /// The values that explicit policies compare: the version, the digest of sensitive data, and the version of the
         /// app.
         var attributes: [String: String] = [:]
         /// The request fields that the response depends on, by the rules of HTTP.
         var nominated: NominatedFields?
-        /// The nominated fields of the other responses of the URL, the newest first; see
+        /// The nominated fields of the URL's other responses, beginning with the newest; see
         /// ``CacheKey/variant(_:of:)``.
         var variants: [NominatedFields]?
-        /// Whether the response must not be on disk, also when it becomes a variant of one that may.
+        /// Whether the response must not be on disk, even if it becomes a variant of a response that can be.
         var isInMemoryOnly: Bool?
 
-        /// The newest of the other responses that is for a request; nil if this one is.
+        /// Returns the newest other response that is for a request, or nil if this one is.
         func variant(for request: HTTPHeaders) -> NominatedFields? {
             guard let variants, nominated?.match(request) != true else { return nil }
             return variants.first { $0.match(request) }
@@ -110,7 +111,7 @@ extension HTTPHeaders: Codable {
     }
 }
 
-// The file of an entry, with little-endian numbers:
+// The file of an entry has little-endian numbers:
 //
 // | bytes | contents |
 // |-|-|
@@ -125,7 +126,7 @@ extension HTTPHeaders: Codable {
 extension CacheEntry {
     private static let checksumLength = 32
 
-    /// The pieces of the file. The body is not copied.
+    /// Returns the pieces of the file. The body is not copied.
     func encoded() throws -> [Data] {
         let json = try JSONEncoder().encode(header)
         var start = NetworkCache.Entry.signature
@@ -139,7 +140,7 @@ extension CacheEntry {
 
     /// Reads a whole file.
     ///
-    /// - Throws: ``CacheMiss/damaged``, also for the file of another key.
+    /// - Throws: ``CacheMiss/damaged``, even for the file of another key.
     init(file: Data, key: String) throws(CacheMiss) {
         let end = file.count - Self.checksumLength
         guard let headerEnd = NetworkCache.Entry.end(in: file), headerEnd <= end,
@@ -155,18 +156,18 @@ extension NetworkCache.Entry {
     fileprivate static let signature = Data("ENCF".utf8) + [3, 0, 0, 0]
     private static let start = 16
 
-    /// The end of the header in a file; nil when the beginning is not that of an entry.
+    /// Returns the end of the header in a file, or nil if the file does not begin like an entry.
     static func end(in file: Data) -> Int? {
         guard file.count >= start, file.starts(with: signature) else { return nil }
         let length = file.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: signature.count, as: UInt64.self) }
-        // Avoids an overflow.
+        // The limit avoids an overflow.
         guard let length = Int(exactly: UInt64(littleEndian: length)), length < Int.max / 2 else { return nil }
         return start + length
     }
 
-    /// Reads the header from a file or its beginning, without a check of the checksum.
+    /// Reads the header from a file or its beginning, without verifying the checksum.
     ///
-    /// - Returns: nil when the header is not whole.
+    /// - Returns: nil if the header is incomplete.
     init?(file: Data) {
         guard let end = Self.end(in: file), end <= file.count,
             let header = try? JSONDecoder().decode(Self.self, from: file.subdata(in: Self.start..<end))

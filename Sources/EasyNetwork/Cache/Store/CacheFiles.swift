@@ -1,18 +1,18 @@
 import Foundation
 
-/// The operations of the cache on files, each of which a test can make fail by a subclass.
+/// The file operations of the cache. A test can make each of them fail with a subclass.
 ///
 /// Errors of the system are `POSIXError`s. `FileManager` has no exclusive creation, no replacement by rename(2), and no
 /// error numbers.
 package class CacheFiles: @unchecked Sendable {
-    // Sendable because it has no state. Called from several queues at once.
+    // The class is Sendable because it has no state. Several queues call it at the same time.
 
     /// The length of a file in bytes, and the date of its last use.
     package typealias Status = (size: Int, usedAt: Date)
 
     package init() {}
 
-    /// The names in a directory, without `.` and `..`, in any order.
+    /// Returns the names in a directory, without `.` and `..`, in any order.
     package func list(_ directory: String) throws -> [String] {
         try WorkQueue.loop?.willUseFile(directory, toWrite: false)
         // The errors of FileManager are not the same on all platforms.
@@ -20,19 +20,19 @@ package class CacheFiles: @unchecked Sendable {
         return try FileManager.default.contentsOfDirectory(atPath: directory)
     }
 
-    /// The status of a regular file; nil for a directory, a link, a pipe and the like.
+    /// Returns the status of a regular file, or nil for a directory, a link, a pipe and the like.
     package func look(_ path: String) throws -> Status? {
         var found = stat()
         try Self.check(lstat(path, &found))
         return Self.status(found)
     }
 
-    /// Reads the first bytes of a regular file, which may be replaced at the same time.
+    /// Reads the first bytes of a regular file, which can be replaced at the same time.
     ///
-    /// - Parameter count: returns the number of bytes to read of a file of a size.
+    /// - Parameter count: returns the number of bytes to read, given the size of the file.
     package func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, Status) {
         try WorkQueue.loop?.willUseFile(path, toWrite: false)
-        // The cache makes no links.
+        // Don't follow links, because the cache creates none.
         let (descriptor, found) = try RegularFile.open(path, O_RDONLY)
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         guard let status = Self.status(found) else { throw POSIXError(.EISDIR) }
@@ -40,7 +40,7 @@ package class CacheFiles: @unchecked Sendable {
     }
 
     /// Creates a file that only its owner can read, and that was last used at `date`. Fails if the file exists. After
-    /// an error a part of the file may exist.
+    /// an error, a part of the file can exist.
     package func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws {
         try WorkQueue.loop?.willUseFile(path, toWrite: true)
         let descriptor = try Self.check(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
@@ -57,15 +57,15 @@ package class CacheFiles: @unchecked Sendable {
         try Self.check(Foundation.rename(path, newPath))
     }
 
-    /// Has the disk keep a file or a directory, see ``RegularFile/sync(_:isLast:)``.
+    /// Makes the disk keep a file or a directory, see ``RegularFile/sync(_:isLast:)``.
     package func sync(_ path: String, isLast: Bool) throws {
-        // A file that was linked may be a pipe by now, which must not be waited for.
+        // A linked file can have become a pipe, on which `open` must not wait.
         let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK))
         defer { close(descriptor) }
         try Self.check(RegularFile.sync(descriptor, isLast: isLast))
     }
 
-    /// Gives a file a second name, or copies it where that cannot be done.
+    /// Gives a file a second name, or copies it if linking fails.
     package func link(_ path: String, to newPath: String) throws {
         guard Foundation.link(path, newPath) != 0 else { return }
         try FileManager.default.copyItem(atPath: path, toPath: newPath)
@@ -80,12 +80,12 @@ package class CacheFiles: @unchecked Sendable {
         try Self.check(utimensat(AT_FDCWD, path, [timespec(date), timespec(date)], AT_SYMLINK_NOFOLLOW))
     }
 
-    /// Creates a directory that only its owner can read, and the ones above it, unless it exists. Files in it can be
-    /// read and written while a device is locked, once it has been unlocked.
+    /// Creates a directory that only its owner can read, and its parents, unless it exists. Files in it can be read and
+    /// written while a device is locked, once the device has been unlocked.
     package func makeDirectory(_ path: String) throws {
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
         #if canImport(Darwin)
-        // Files get the class of their directory.
+        // Files inherit the protection class of their directory.
         attributes[.protectionKey] = FileProtectionType.completeUntilFirstUserAuthentication
         #endif
         try FileManager.default.createDirectory(
@@ -101,7 +101,7 @@ package class CacheFiles: @unchecked Sendable {
         throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
     }
 
-    /// - Returns: nil for anything but a regular file.
+    /// - Returns: nil for anything except a regular file.
     private static func status(_ found: stat) -> Status? {
         guard found.st_mode & S_IFMT == S_IFREG else { return nil }
         #if canImport(Darwin)
@@ -115,7 +115,7 @@ package class CacheFiles: @unchecked Sendable {
 }
 
 extension timespec {
-    /// The nearest date that a file system can store.
+    /// Creates the nearest date that a file system can store.
     fileprivate init(_ date: Date) {
         let seconds = date.timeIntervalSince1970
         let bounded = seconds > 0 ? min(seconds, TimeInterval(UInt32.max)) : 0

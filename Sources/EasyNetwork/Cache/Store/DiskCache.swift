@@ -4,13 +4,13 @@ import Foundation
 /// The files of entries in a directory, with an index that keeps them within limits, and the queues on which they are
 /// used.
 ///
-/// The path of an entry is `ab/abcd…`: its name is the SHA-256 of its key in 64 hexadecimal digits, its folder the
-/// first two of them. The file is written as `ab/abcd….<UUID>.tmp` and renamed when it is whole, so that a reader in
-/// this process or another finds the whole entry or none. Files with other names are ignored.
+/// The path of an entry is `ab/abcd…`. Its name is the SHA-256 of its key in 64 hexadecimal digits, and its folder has
+/// the first two of them. The file is written as `ab/abcd….<UUID>.tmp` and renamed when it is complete, so that a
+/// reader in this process or another finds the whole entry or none. Files with other names are ignored.
 ///
-/// Changes run one after the other, in the order in which they were added. Reading does not wait for them.
+/// Changes run one after another, in the order in which they were added. Reading does not wait for them.
 final class DiskCache: @unchecked Sendable {
-    // Sendable because the index is used by changes only, one at a time.
+    // The class is Sendable because only changes use the index, one at a time.
 
     /// The precision of the last use of a file, in seconds.
     static let touchInterval: TimeInterval = 60
@@ -19,9 +19,9 @@ final class DiskCache: @unchecked Sendable {
     /// The age, in seconds, after which a temporary file is no longer written.
     static let temporaryAge: TimeInterval = 3_600
     private static let nameLength = 64
-    /// The size of the first read of a header, which suffices for most.
+    /// The size of the first read of a header, which suffices for most headers.
     private static let beginningLength = 4_096
-    /// The cache writes no longer header.
+    /// The maximum length of a header. The cache never writes a longer one.
     private static let longestHeader = 16_000_000
 
     let limits: NetworkCache.Disk
@@ -31,7 +31,7 @@ final class DiskCache: @unchecked Sendable {
     private var index: RecencyList<Date>
     private var indexedAt = Date.distantPast
     private let changes = DispatchQueue(label: "EasyNetwork.cache.changes", autoreleaseFrequency: .workItem)
-    /// Several, to limit the number of threads.
+    /// The queues for reading. Their number limits the number of threads.
     private let readings = (0..<4).map {
         DispatchQueue(label: "EasyNetwork.cache.readings.\($0)", autoreleaseFrequency: .workItem)
     }
@@ -53,7 +53,7 @@ final class DiskCache: @unchecked Sendable {
         readings[Int(UInt(bitPattern: key.hashValue) % UInt(readings.count))].add(reading)
     }
 
-    /// The name of the file. Keys that are equal in Swift have one name, whatever their normalization.
+    /// Returns the name of the file. Keys that are equal in Swift have the same name, whatever their normalization.
     static func name(of key: String) -> String {
         let isASCII = key.utf8.allSatisfy { $0 < 0x80 }
         let text = isASCII ? key : key.precomposedStringWithCanonicalMapping
@@ -79,7 +79,7 @@ extension DiskCache {
         return (entry, status)
     }
 
-    /// The header of a file, without a check of the checksum; nil when the file is absent or unusable.
+    /// Returns the header of a file, without verifying the checksum, or nil if the file is absent or unusable.
     func header(named name: String) throws -> NetworkCache.Entry? {
         do {
             var (file, _) = try files.read(path(of: name)) { min($0, Self.beginningLength) }
@@ -99,7 +99,8 @@ extension DiskCache {
 extension DiskCache {
     /// Writes or replaces an entry, and makes room for it.
     ///
-    /// After an error the old entry, which is out of date, has been removed too; if that failed, it is whole.
+    /// After an error, the old entry, which is out of date, has been removed, too. If the removal failed, the old entry
+    /// is complete.
     func store(_ entry: CacheEntry, now: Date) throws {
         let name = Self.name(of: entry.header.key)
         do {
@@ -145,7 +146,7 @@ extension DiskCache {
             do {
                 try files.create(temporary, pieces, usedAt: date)
             } catch let error where error.isOfMissingFile {
-                // The directory does not exist, or no longer.
+                // The directory does not exist, or has been removed.
                 try files.makeDirectory("\(path)/\(name.prefix(2))")
                 excludeFromBackup()
                 try files.create(temporary, pieces, usedAt: date)
@@ -167,7 +168,7 @@ extension DiskCache {
         #endif
     }
 
-    /// Removes a file, which need not exist.
+    /// Removes a file, if it exists.
     func remove(named name: String) throws {
         do { try files.remove(path(of: name)) } catch let error where error.isOfMissingFile {}
         index.remove(name)
@@ -175,8 +176,8 @@ extension DiskCache {
 
     /// Removes the selected files, and unusable ones.
     ///
-    /// - Parameter isRemoved: nil for all files.
-    /// - Returns: the first failure; the other files are removed.
+    /// - Parameter isRemoved: selects the files; nil for all files.
+    /// - Returns: the first failure. All other files are removed.
     func removeAll(where isRemoved: ((NetworkCache.Entry) -> Bool)?, now: Date) -> (any Error)? {
         var failure: (any Error)?
         do {
@@ -206,10 +207,10 @@ extension DiskCache {
     /// Notes the use of an entry.
     func use(_ key: String, _ status: CacheFiles.Status, now: Date) {
         let name = Self.name(of: key)
-        // After a failure the next change tries again.
+        // After a failure, the next change scans again.
         try? refresh(now: now)
         if index[name] != nil { index.insert(now, cost: status.size, for: name) }
-        // Also replaces a date in the future. A failure only makes the entry look older.
+        // Replace a date in the future, too. A failure only makes the entry look older.
         if abs(now.timeIntervalSince(status.usedAt)) >= Self.touchInterval {
             try? files.touch(path(of: name), usedAt: now)
         }
@@ -221,7 +222,7 @@ extension DiskCache {
 extension DiskCache {
     var usage: (bytes: Int, count: Int) { (index.cost, index.count) }
 
-    /// The names of all files, also those of other processes, in no order.
+    /// Returns the names of all files, including those of other processes, in no order.
     func names(now: Date) throws -> [String] {
         indexedAt = .distantPast
         try refreshIndex(now: now)
@@ -246,7 +247,7 @@ extension DiskCache {
     private func trim(now: Date) {
         while let oldest = index.oldest(), index.isOverfull || limits.isExpired(oldest.value, now: now) {
             index.remove(oldest.key)
-            // The next scan finds a file that could not be removed.
+            // If the file cannot be removed, the next scan finds it.
             try? files.remove(path(of: oldest.key))
         }
     }
@@ -270,7 +271,7 @@ extension DiskCache {
         return found
     }
 
-    /// Empty for a directory that does not exist or cannot be read.
+    /// Returns the names in a directory; empty if the directory does not exist or cannot be read.
     private func list(_ directory: String) throws -> [String] {
         do {
             return try files.list(directory)
@@ -279,7 +280,7 @@ extension DiskCache {
         }
     }
 
-    /// Nil for a file that does not exist or is not a regular one.
+    /// Returns the status of a file, or nil if it does not exist or is not a regular file.
     private func look(_ path: String) throws -> CacheFiles.Status? {
         do { return try files.look(path) } catch let error where error.isOfMissingFile { return nil }
     }
@@ -290,7 +291,7 @@ extension DiskCache {
         }
     }
 
-    /// Whether a UUID and `tmp` follow the name of an entry.
+    /// Returns whether a UUID and `tmp` follow the name of an entry.
     private static func isTemporary(_ file: String) -> Bool {
         let parts = file.dropFirst(nameLength).split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 3 && parts[0].isEmpty && UUID(uuidString: String(parts[1])) != nil && parts[2] == "tmp"

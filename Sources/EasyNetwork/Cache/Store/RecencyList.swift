@@ -1,12 +1,12 @@
 /// Values by key in the order of their last use, with the sum of their costs. All operations take constant time on
 /// average.
 ///
-/// `NSCache` is not usable: on Linux it keeps the oldest values.
+/// `NSCache` is not suitable: on Linux it keeps the oldest values.
 package struct RecencyList<Value: Sendable>: Sendable {
     package let costLimit: Int
     package let countLimit: Int
     private var entries: [String: (value: Value, cost: Int, lastUse: Int)] = [:]
-    /// All uses in their order. The ones that are not the last use of their key are skipped.
+    /// All uses in order. Uses that are not the last one of their key are skipped.
     private var uses: [(key: String, number: Int)] = []
     private var firstUse = 0
     private var lastNumber = 0
@@ -21,20 +21,20 @@ package struct RecencyList<Value: Sendable>: Sendable {
     var cost: Int { Int(clamping: sum) }
     var keys: some Collection<String> { entries.keys }
 
-    /// The keys of some values, in any order.
+    /// Returns the keys of the selected values, in any order.
     package func keys(where isWanted: (Value) -> Bool) -> [String] {
         entries.compactMap { isWanted($0.value.value) ? $0.key : nil }
     }
 
     var values: [Value] { entries.values.map(\.value) }
 
-    /// Whether the values exceed a limit. The list itself removes none.
+    /// Whether the values exceed a limit. The list does not remove any by itself.
     var isOverfull: Bool { sum > Int64(costLimit) || count > countLimit }
 
-    /// The value, which does not count as used.
+    /// The value of a key, which does not count as used.
     package subscript(key: String) -> Value? { entries[key]?.value }
 
-    /// The value, which becomes the most recently used one.
+    /// Returns a value, and makes it the most recently used one.
     package mutating func use(_ key: String) -> Value? {
         guard let value = entries[key]?.value else { return nil }
         let number = nextUse(of: key)
@@ -60,7 +60,7 @@ package struct RecencyList<Value: Sendable>: Sendable {
         return old.value
     }
 
-    /// The least recently used value.
+    /// Returns the least recently used value.
     mutating func oldest() -> (key: String, value: Value)? {
         while firstUse < uses.count {
             let use = uses[firstUse]
@@ -82,9 +82,9 @@ package struct RecencyList<Value: Sendable>: Sendable {
 }
 
 extension RecencyList {
-    /// Stores a value, unless it exceeds the limits alone.
+    /// Stores a value, unless it exceeds the limits by itself.
     ///
-    /// - Returns: the replaced value, and the ones that were removed to make room, for release outside of the caller's
+    /// - Returns: the replaced value, and those that were removed to make room. The caller releases them outside of its
     ///   lock.
     package mutating func store(_ value: Value, cost: Int, for key: String) -> [Value] {
         let fits = cost <= costLimit && countLimit > 0
@@ -95,7 +95,7 @@ extension RecencyList {
 }
 
 extension RecencyList<CacheEntry> {
-    /// ``store(_:cost:for:)`` with the entry's own cost and key.
+    /// Stores an entry with its own cost and key, see ``store(_:cost:for:)``.
     mutating func store(_ entry: CacheEntry) -> [CacheEntry] {
         store(entry, cost: entry.cost, for: entry.header.key)
     }

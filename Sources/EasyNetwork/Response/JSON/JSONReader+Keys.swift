@@ -61,7 +61,7 @@ extension JSONReader {
         return Self.ends(bytes) == Self.ends(name) && (name.count <= 16 || bytes.elementsEqual(name))
     }
 
-    /// Returns the first eight and the last eight bytes, or fewer for a shorter text: all bytes of a text of up to 16.
+    /// Returns the first eight and the last eight bytes, or fewer of a shorter key: all bytes of a key of up to 16.
     @inline(__always)
     private static func ends(_ text: UnsafeRawBufferPointer) -> (UInt64, UInt64) {
         let count = text.count

@@ -421,7 +421,7 @@ extension JSONScanner {
 
 // MARK: - Errors
 
-/// The reason why a text is not JSON, with its place.
+/// The reason why JSON text is invalid, with its place.
 struct JSONSyntaxError: Error, Hashable {
     let reason: String
     /// The offset in bytes from the beginning of the text, including a byte order mark.
