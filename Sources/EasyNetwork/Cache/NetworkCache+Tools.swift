@@ -1,8 +1,8 @@
 import Foundation
 
 extension NetworkCache {
-    /// The size of the cache after all pending writes, in bytes: all entries in memory, with their headers, and all
-    /// files. Changes that other processes made in the last ten minutes can be missing.
+    /// The size of the cache after all pending writes: bytes and number of the entries in memory, with their headers,
+    /// and of the files. Changes that other processes made in the last ten minutes can be missing.
     public var usage: (memoryBytes: Int, memoryCount: Int, diskBytes: Int, diskCount: Int) {
         get async {
             let disk = await onDisk { disk, now in
@@ -35,14 +35,14 @@ extension NetworkCache {
 
     /// Removes all entries that were stored before the call, in memory and on disk.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed; all others are removed.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed. The other files are still removed.
     public func removeAll() async throws(NetworkError) {
         try await remove(matching: nil)
     }
 
     /// Removes the entries of a URL, with any method and in all variants.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed; all others are removed.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed. The other files are still removed.
     public func remove(_ url: URL) async throws(NetworkError) {
         try await remove { $0.url?.absoluteString == url.absoluteString }
     }
@@ -55,7 +55,7 @@ extension NetworkCache {
     ///
     /// - Parameter isRemoved: the closure, which is called on background queues and on the caller's thread, for some
     ///   entries several times.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed; all others are removed.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if a file cannot be removed. The other files are still removed.
     public func remove(where isRemoved: @escaping @Sendable (Entry) -> Bool) async throws(NetworkError) {
         try await remove(matching: isRemoved)
     }

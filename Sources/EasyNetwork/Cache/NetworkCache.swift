@@ -36,8 +36,8 @@ public final class NetworkCache: Sendable {
     ///   - diskBytes: the maximum size of all files in bytes, or `nil` for no limit. With zero or less, the cache is in
     ///     memory only. Defaults to 200,000,000.
     ///   - diskCount: the maximum number of entries on disk, or `nil` for no limit. Defaults to 10,000.
-    ///   - diskAge: the maximum time since the last use of an entry on disk in seconds, to the minute, or `nil` for no
-    ///     limit. Defaults to thirty days.
+    ///   - diskAge: the maximum time since the last use of an entry on disk in seconds, with a precision of one minute,
+    ///     or `nil` for no limit. Defaults to thirty days.
     ///   - clock: the source of dates. Defaults to ``SystemClock``.
     public convenience init(
         memoryBytes: Int = 20_000_000,
@@ -63,8 +63,8 @@ public final class NetworkCache: Sendable {
     ///   - diskBytes: the maximum size of all files in bytes, or `nil` for no limit. With zero or less, the cache is in
     ///     memory only. Defaults to 200,000,000.
     ///   - diskCount: the maximum number of entries on disk, or `nil` for no limit. Defaults to 10,000.
-    ///   - diskAge: the maximum time since the last use of an entry on disk in seconds, to the minute, or `nil` for no
-    ///     limit. Defaults to thirty days.
+    ///   - diskAge: the maximum time since the last use of an entry on disk in seconds, with a precision of one minute,
+    ///     or `nil` for no limit. Defaults to thirty days.
     ///   - clock: the source of dates. Defaults to ``SystemClock``.
     /// - Throws: ``NetworkError/Code/invalidRequest`` if `directory` is not a file URL.
     public convenience init(

@@ -72,7 +72,7 @@ public protocol BaseAPIRequest: Sendable {
     /// then an unrelated property. For a request of unknown type, the body is `request.body as? RequestBody`.
     var body: DeclaredBody { get }
 
-    /// Validates the parameters before anything is sent. It is called when the request is built. By default, all
+    /// Validates the parameters before anything is sent. The call happens when the request is built. By default, all
     /// parameters are valid.
     ///
     /// - Throws: any error. Errors other than ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
@@ -88,7 +88,7 @@ extension BaseAPIRequest {
     public var options: RequestOptions { .standard }
     public func validateParameters() throws {}
 
-    /// The header fields of a request that sends JSON and accepts JSON.
+    /// Returns the header fields of a request that sends JSON and accepts JSON.
     public func defaultJsonHeader() -> [String: String] {
         ["Content-Type": "application/json", "Accept": "application/json"]
     }

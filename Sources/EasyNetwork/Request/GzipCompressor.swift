@@ -11,7 +11,7 @@ internal import CCurl
 final class GzipCompressor {
     #if canImport(Compression)
     private final class Output {
-        // The header: DEFLATE, no fields, no time, made on Unix.
+        // The header: DEFLATE, no optional fields, no time, made on Unix.
         var bytes = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3])
     }
 

@@ -254,7 +254,7 @@ extension NetworkError {
 
     /// Returns the error of an `Encodable` value that cannot be sent.
     ///
-    /// - Parameter role: `parameters`, `a body`.
+    /// - Parameter role: the role of the value in the message, `parameters` or `a body`.
     static func encodable(_ error: any Error, _ type: Any.Type, as role: String) -> NetworkError {
         let (place, reason) = (error as? EncodingError)?.parts ?? ("", error.wording)
         let message = "\(role) of type \(type) cannot be encoded: \(place)\(reason)".withoutFullStop

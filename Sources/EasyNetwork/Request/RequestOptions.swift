@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The settings of one request. Its properties have the names and types of ``HostSettings`` and override them; `nil`
+/// The optional settings of one request. They have the names and types of ``HostSettings`` and override them; `nil`
 /// means the host's value.
 ///
 /// ```swift
@@ -56,7 +56,7 @@ public struct RequestOptions: Sendable {
     /// The options of a request that declares none.
     static let standard = RequestOptions()
 
-    // MARK: The address
+    // MARK: The URL
 
     /// The base URL of this request. Defaults to `nil`: the host's.
     public var baseURL: URL? {

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// The field is parsed strictly, because bytes at a wrong position damage a file.
 struct ContentRange: Equatable {
-    /// Nil if the server has no such range, and its 416 only reports the length of the representation.
+    /// The range of the bytes; nil if the field reports only the length of the representation, as in a 416.
     let range: Range<Int64>?
     /// The length of the whole representation, or nil if the server does not know it. Never nil if ``range`` is nil.
     let total: Int64?
@@ -33,7 +33,7 @@ struct ContentRange: Equatable {
         self = contents
     }
 
-    /// The range of a whole body.
+    /// Creates the range of a whole body.
     init(bodyCount: Int) {
         (range, total) = (0..<Int64(bodyCount), Int64(bodyCount))
     }

@@ -123,7 +123,7 @@ extension [any CodingKey] {
 }
 
 extension String {
-    /// At most 40 scalars of a server's string on one line, for error messages.
+    /// The first 40 scalars of a server's string, on one line, for error messages.
     var quotable: String {
         var result = ""
         for scalar in unicodeScalars.prefix(40) {

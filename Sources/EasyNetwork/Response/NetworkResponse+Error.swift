@@ -31,7 +31,7 @@ extension NetworkResponse {
         }
     }
 
-    /// Returns the error for an error that a mapper, or ``APIRequest/item(from:)``, has thrown.
+    /// Converts an error that a mapper, or ``APIRequest/item(from:)``, has thrown.
     ///
     /// A ``NetworkError`` is kept and completed. Any other error becomes ``NetworkError/Code/cannotParseResponse`` with
     /// its description, which for a ``ResponseMapperError`` names the key and the index.
@@ -66,7 +66,7 @@ extension NetworkResponse {
 }
 
 extension NetworkError {
-    /// Returns the error for an error that a mapper, a decoder or a view has thrown.
+    /// Converts an error that a mapper, a decoder or a view has thrown.
     package static func mapping(_ error: any Error) -> NetworkError {
         switch error {
         case let error as NetworkError: error
@@ -122,7 +122,8 @@ extension DecodingError {
         }
     }
 
-    /// JSONDecoder calls its containers `Dictionary<String, Any>` and `Array<Any>`.
+    /// Returns the name of the expected type. JSONDecoder calls its containers `Dictionary<String, Any>` and
+    /// `Array<Any>`.
     private static func expected(_ type: Any.Type) -> String {
         let name = String(describing: type)
         if name.hasPrefix("Dictionary<") { return "object" }

@@ -55,7 +55,7 @@ extension CacheControl {
 
     var maxAge: TimeInterval? { seconds("max-age") }
 
-    /// The time that the response can be used after an error (RFC 5861, section 4).
+    /// The seconds for which a stale response can replace an error (RFC 5861, section 4).
     var staleIfError: TimeInterval? { seconds("stale-if-error") }
 
     /// Whether the response can be used only after validation. A directive that names fields which can be omitted does
@@ -95,7 +95,7 @@ extension CacheControl {
     /// Whether the response never changes while it is fresh (RFC 8246).
     var immutable: Bool { contains("immutable") }
 
-    /// The time that the stale response can be used during revalidation (RFC 5861, section 3).
+    /// The seconds for which a stale response can be used during revalidation (RFC 5861, section 3).
     var staleWhileRevalidate: TimeInterval? { seconds("stale-while-revalidate") }
 
     /// The fields of `no-cache="…"`, in lowercase. The response can be used without them (section 5.2.2.4).

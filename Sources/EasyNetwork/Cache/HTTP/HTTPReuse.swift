@@ -54,9 +54,9 @@ extension StoredResponse {
 
     /// Returns whether the response can replace the error of a GET (RFC 5861, section 4).
     ///
-    /// The request's `stale-if-error` has precedence over the response's. Only errors of the server or the connection
-    /// and an open circuit are replaced, not an invalid or cancelled request. The error of an insecure connection is
-    /// not replaced either, because it must not be hidden.
+    /// The request's `stale-if-error` has precedence over the response's. The response replaces only errors of the
+    /// server, the connection or an open circuit, but not the error of an invalid or cancelled request. The error of an
+    /// insecure connection is not replaced either, because it must not be hidden.
     func standsIn(for error: NetworkError, of request: HTTPHeaders, at now: Date) -> Bool {
         switch error.code {
         case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse, .circuitOpen: break

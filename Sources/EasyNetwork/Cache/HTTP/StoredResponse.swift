@@ -100,8 +100,8 @@ extension StoredResponse {
     }
 
     /// Returns the bytes of the representation that a body has. Nil for statuses other than 200 and 206, for a 206
-    /// whose length differs from its `Content-Range`, and for a content coding, which has been removed from the body of
-    /// a 200.
+    /// whose length differs from its `Content-Range`, and for a response with a content coding, which has been removed
+    /// from the body of a 200.
     func contents(_ bodyCount: Int) -> ContentRange? {
         let status = entry.statusCode
         guard headers.contentCodings.isEmpty, status == 200 || status == 206 else { return nil }
@@ -142,8 +142,8 @@ extension StoredResponse {
         return conditions
     }
 
-    /// Returns the response after a 304 (Not Modified) (RFC 9111, section 4.3.4). It can be no longer storable; see
-    /// ``storability(method:request:)``.
+    /// Returns the response after a 304 (Not Modified) (RFC 9111, section 4.3.4). The result might no longer be
+    /// storable; see ``storability(method:request:)``.
     ///
     /// - Parameters:
     ///   - response: the fields of the 304.
@@ -217,7 +217,7 @@ extension HTTPHeaders {
         HTTPHeaders(storedFields.filter { !Self.bodyFields.contains($0.name.lowercased()) })
     }
 
-    /// The members of a field that is a list of tokens.
+    /// Returns the members of a field that is a list of tokens.
     func listMembers(_ name: String) -> [String] {
         values(for: name).flatMap { $0.split(separator: ",") }.map(\.trimmed).filter { !$0.isEmpty }
     }

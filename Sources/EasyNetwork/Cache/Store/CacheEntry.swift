@@ -111,7 +111,7 @@ extension HTTPHeaders: Codable {
     }
 }
 
-// The file of an entry has little-endian numbers:
+// The format of an entry's file. Numbers are little-endian.
 //
 // | bytes | contents |
 // |-|-|

@@ -21,12 +21,13 @@ import FoundationNetworking
 public final class CookieJar: Sendable {
     /// The cookies, and whether some changes are not in the file yet.
     private let state = Locked((store: CookieStore(), isWriteDue: false))
-    /// Nil for a jar in memory.
+    /// The file; nil for a jar in memory.
     private let file: CookieFile?
     private let queue = DispatchQueue(label: "EasyNetwork.CookieJar", qos: .utility, autoreleaseFrequency: .workItem)
     private let clock: any NetworkClock
 
-    /// The reason why the file could not be read; `nil` if it was read or does not exist, and for a jar in memory.
+    /// The reason why the file could not be read; `nil` if the file was read or does not exist, and for a jar in
+    /// memory.
     public let readError: NetworkError?
 
     /// Creates a jar in memory.

@@ -20,7 +20,7 @@ struct CookieStore {
 
     var count: Int { entries.count }
 
-    /// The cookies that have not expired, in the order of their creation.
+    /// Returns the cookies that have not expired, in the order of their creation.
     func cookies(at date: Date) -> [Cookie] {
         entries.map { $0.cookie }.filter { !$0.isExpired(at: date) }
     }

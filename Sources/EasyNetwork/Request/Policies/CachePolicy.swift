@@ -4,7 +4,7 @@ import Foundation
 /// valid.
 ///
 /// ```swift
-/// // Five minutes old at most, of this version of the schema, and this user's.
+/// // At most five minutes old, with this version of the schema, and stored for this user.
 /// var options: RequestOptions {
 ///     RequestOptions(cache: CachePolicy(.cacheElseNetwork, maximumAge: 300, version: 2, sensitiveData: userID))
 /// }

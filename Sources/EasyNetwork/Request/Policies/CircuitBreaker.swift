@@ -21,7 +21,7 @@ import Foundation
 /// ``RequestOptions/overallTimeout`` passes, and any failure while ``HostSettings/reachability`` has no network.
 ///
 /// The state belongs to the ``HostConfiguration``, and is lost with it. A request whose options have another breaker
-/// shares the state; ``never`` neither counts it nor holds it back.
+/// shares the state; ``never`` neither counts the request nor holds it back.
 public struct CircuitBreaker: Hashable, Sendable {
     /// The number of failures that opens a circuit. A number below 1 counts as 1, and a time that is not positive as a
     /// millisecond.

@@ -98,14 +98,15 @@ public final class JSONObject {
     @usableFromInline
     func place(of key: String) -> Int { index?.reader.value(of: key, in: object, from: &hint) ?? -1 }
 
-    // MARK: The quick way
+    // MARK: Frequent types
 
     /// Returns a value of one of the most frequent types, or nil for other types. The compiler specializes the method
     /// in the calling module and keeps only one of the lines.
     @inlinable
     func plain<T>(_ place: Int, as type: T.Type) -> T? {
         guard place >= 0 else { return nil }
-        // A cast would cost more than the value. Each of these types is compared by identity, so the bit cast is safe.
+        // A cast would cost more than the value. The comparison proves that both types are the same, so the bit cast is
+        // safe.
         if T.self == String.self { return unsafeBitCast(string(place), to: T?.self) }
         if T.self == Int.self { return unsafeBitCast(integer(place), to: T?.self) }
         if T.self == Double.self { return unsafeBitCast(double(place), to: T?.self) }
@@ -135,7 +136,7 @@ public final class JSONObject {
         index.flatMap { $0.reader.kind(place) == .object ? JSONObject($0, place) : nil }
     }
 
-    // MARK: The other way
+    // MARK: All types
 
     /// Returns the value of a key, otherwise of a dotted path.
     private func attribute(_ key: String, _ place: Int) -> JSONNode? {

@@ -78,7 +78,7 @@ struct JSONReader {
     @inline(__always)
     func isNull(_ position: Int) -> Bool { kind(position) == .null }
 
-    /// The number of elements of an array, or of members of an object.
+    /// Returns the number of elements of an array, or of members of an object.
     @inline(__always)
     func count(_ position: Int) -> Int { words[position].count }
 
