@@ -54,7 +54,6 @@ enum CacheKey {
         }.joined(separator: "\n")
     }
 
-    /// Returns the URL without its fragment.
     private static func address(_ url: URL, without ignored: Set<String>) -> String {
         let text = url.absoluteString
         guard !ignored.isEmpty || text.utf8.contains(UInt8(ascii: "#")) else { return text }

@@ -229,7 +229,6 @@ extension NetworkError {
 }
 
 extension NetworkResponse {
-    /// Creates a response from an entry.
     init(_ entry: CacheEntry, headers: HTTPHeaders, source: Source = .cache) {
         self.init(
             statusCode: entry.header.statusCode,

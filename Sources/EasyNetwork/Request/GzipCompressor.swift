@@ -112,7 +112,6 @@ final class GzipCompressor {
         try Self.check()
     }
 
-    /// Throws if there is no compressor.
     static func check() throws(NetworkError) {
         throw failure("this platform has no compressor")
     }

@@ -76,7 +76,6 @@ private struct LimitedEncoder: Encoder, SingleValueEncodingContainer {
     }
 }
 
-// `depth` is the number of containers around the values.
 private struct LimitedKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     var base: KeyedEncodingContainer<Key>
     let depth: Int
@@ -113,7 +112,6 @@ private struct LimitedKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProt
     }
 }
 
-// `depth` is the number of containers around the values.
 private struct LimitedUnkeyedContainer: UnkeyedEncodingContainer {
     var base: any UnkeyedEncodingContainer
     let depth: Int

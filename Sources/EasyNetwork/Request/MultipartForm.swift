@@ -159,7 +159,6 @@ public struct MultipartForm: Sendable {
     }
 }
 
-/// A part of a ``MultipartForm``.
 private struct MultipartPart: Sendable {
     let content: TransportBody
     let name: String

@@ -183,7 +183,6 @@ extension APIRequest where Item == XMLTree {
     }
 }
 
-/// Builds a tree from the events of a parser.
 private final class XMLTreeBuilder: NSObject, XMLParserDelegate {
     private(set) var root: XMLTree?
     /// The first failure. The parser continues after most of them.

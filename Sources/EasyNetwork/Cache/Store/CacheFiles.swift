@@ -75,7 +75,6 @@ package class CacheFiles: @unchecked Sendable {
         try Self.check(unlink(path))
     }
 
-    /// Sets the time of the last use.
     package func touch(_ path: String, usedAt date: Date) throws {
         try Self.check(utimensat(AT_FDCWD, path, [timespec(date), timespec(date)], AT_SYMLINK_NOFOLLOW))
     }

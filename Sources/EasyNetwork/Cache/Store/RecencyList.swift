@@ -60,7 +60,6 @@ package struct RecencyList<Value: Sendable>: Sendable {
         return old.value
     }
 
-    /// Returns the least recently used value.
     mutating func oldest() -> (key: String, value: Value)? {
         while firstUse < uses.count {
             let use = uses[firstUse]

@@ -138,7 +138,6 @@ struct CircuitState: Sendable {
         return number
     }
 
-    /// Returns the error of a message that is refused.
     func error(host: String, seconds: TimeInterval?) -> NetworkError {
         let trials =
             failedTrialCount == 0 ? "" : " and \(failedTrialCount) failed trial\(failedTrialCount == 1 ? "" : "s")"

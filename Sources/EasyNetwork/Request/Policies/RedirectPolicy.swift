@@ -54,7 +54,6 @@ public struct RedirectPolicy: Sendable {
     /// A policy that follows no redirects: a redirect is the response.
     public static let never = RedirectPolicy(limit: 0)
 
-    /// Returns whether another origin gets the header field with this name.
     func sendsToOtherOrigins(_ name: String) -> Bool {
         crossOriginHeaders.contains { $0.isEqualIgnoringASCIICase(to: name) }
     }

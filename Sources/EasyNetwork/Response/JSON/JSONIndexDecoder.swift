@@ -246,7 +246,6 @@ extension JSONIndexDecoder {
         throw mismatch(type, at: position, step)
     }
 
-    /// Reads a value of any type.
     func read<T: Decodable>(
         _ type: T.Type,
         at position: Int,

@@ -119,7 +119,6 @@ extension JSONNode {
         }
     }
 
-    /// Returns the value of a key of an object.
     func member(_ key: String) -> JSONNode? {
         switch self {
         case .indexed(let index, let position):

@@ -2,7 +2,6 @@ import Foundation
 
 /// A word of a ``JSONIndex``: the kind of a value, and its place.
 struct JSONWord {
-    /// The kind of a value.
     enum Kind: UInt64 {
         case null, bool
         /// A number without a fraction and an exponent.
