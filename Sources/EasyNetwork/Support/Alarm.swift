@@ -1,9 +1,9 @@
 import Foundation
 
-/// A single timer for the earliest of the times that it is set to.
+/// A single timer that fires at the earliest of the times that are set.
 package final class Alarm: Sendable {
     private struct State {
-        /// The number of the timer that counts: a replaced one may fire all the same.
+        /// The number of the current timer. A replaced timer can still fire, and is ignored.
         var number = 0
         var time: TimeInterval?
         var timer: (any ClockTimer)?
@@ -17,12 +17,13 @@ package final class Alarm: Sendable {
         state.withLock { $0.timer }?.cancel()
     }
 
-    /// Has `action` called at a time, unless it is set to an earlier one.
+    /// Schedules a call of `action`, unless the alarm is already set to an earlier time.
     ///
     /// - Parameters:
-    ///   - time: on the clock; nil for never, which also holds for times set before. Asked for under the lock of the
-    ///     alarm, so that of two threads that set it the later one also knows more. It must call no user code.
-    ///   - action: called on the clock's thread. The time is over then, and may be set again.
+    ///   - time: The time on the clock. Nil cancels the alarm, including times that were set before. The alarm
+    ///     evaluates it under its lock, so that of two threads that set it, the later one has the newer information. It
+    ///     must call no user code.
+    ///   - action: The closure to call on the clock's thread. The alarm is unset by then, and can be set again.
     package func set(
         _ time: @autoclosure () -> TimeInterval?,
         _ clock: any NetworkClock,
@@ -41,7 +42,7 @@ package final class Alarm: Sendable {
             guard let self, isDue(next.number) else { return }
             action()
         }
-        // It may have fired by now, or another one may count.
+        // The new timer can have fired already, or another thread can have replaced it.
         let superfluous = state.withLock { state in
             state.number == next.number && state.time != nil ? exchange(&state.timer, with: timer) : timer
         }

@@ -1,22 +1,25 @@
 import Dispatch
 
-/// A serial queue that works on what comes in batches: on the first element at once, and while more come, every two
-/// milliseconds. To wake a thread for each would cost more than a line of a log.
+/// A serial queue that processes elements in batches. It processes the first element at once, and while more arrive, a
+/// batch every two milliseconds. Waking a thread for each element would cost more than writing a line of a log.
 package final class BatchQueue<Element: Sendable>: Sendable {
-    /// Called on the queue, with at least one element.
+    /// A closure that processes a batch. It is called on the queue, with at least one element.
     package typealias Work = @Sendable ([Element]) -> Void
 
     private static var interval: DispatchTimeInterval { .milliseconds(2) }
 
     private let queue: DispatchQueue
-    /// The elements that wait, and whether the next batch has been scheduled.
+    /// The waiting elements, and whether the next batch has been scheduled.
     private let state = Locked<(elements: [Element], isAwake: Bool)>(([], false))
 
     package init(label: String) {
         queue = DispatchQueue(label: label, autoreleaseFrequency: .workItem)
     }
 
-    /// - Parameter work: the same one each time. It is kept until the last batch has been worked on.
+    /// Adds an element.
+    ///
+    /// - Parameter work: The closure that processes batches: the same one in each call. The queue keeps it until the
+    ///   last batch has been processed.
     package func add(_ element: Element, _ work: @escaping Work) {
         let isFirst = state.withLock { state in
             state.elements.append(element)
@@ -26,7 +29,7 @@ package final class BatchQueue<Element: Sendable>: Sendable {
         if isFirst { queue.async { self.takeBatch(work) } }
     }
 
-    /// Calls `action` on the queue when all elements up to now have been worked on.
+    /// Calls `action` on the queue when all elements that were added before have been processed.
     package func settle(_ work: @escaping Work, _ action: @escaping @Sendable () -> Void) {
         queue.async {
             let elements = self.state.withLock { $0.elements.take() }

@@ -28,7 +28,7 @@ package struct SHA256 {
         hash.update(bufferPointer: bytes)
     }
 
-    /// The digest of the bytes so far: 32 bytes. More bytes may follow.
+    /// Returns the digest of the bytes so far: 32 bytes. More bytes can follow.
     func finalize() -> Data {
         Data(hash.finalize())
     }
@@ -85,13 +85,13 @@ enum MD5 {
 /// Implemented here because Linux has no CryptoKit and the package has no dependencies.
 package struct SHA256 {
     private static let blockLength = 64
-    /// The size of the length at the end of the last block.
+    /// The size of the message length at the end of the last block, in bytes.
     private static let lengthLength = 8
 
     private var state: SIMD8<UInt32> = [
         0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19,
     ]
-    /// Begins with the bytes that do not yet fill a block.
+    /// A block whose beginning holds the bytes that do not yet fill it.
     private var pending = SIMD64<UInt8>()
     private var length: UInt64 = 0
 
@@ -122,7 +122,7 @@ package struct SHA256 {
         keep(rest.dropFirst(whole.count), at: 0)
     }
 
-    /// The digest of the bytes so far: 32 bytes. More bytes may follow.
+    /// Returns the digest of the bytes so far: 32 bytes. More bytes can follow.
     func finalize() -> Data {
         var last = self
         last.pad()
@@ -149,7 +149,7 @@ package struct SHA256 {
 }
 
 extension SHA256 {
-    /// Adds whole blocks to the state without copying them. Hashing of large files spends its time here.
+    /// Adds whole blocks to the state without copying them. Hashing a large file spends its time here.
     private static func compress(_ blocks: UnsafeRawBufferPointer, into state: inout SIMD8<UInt32>) {
         constants.withUnsafeBufferPointer { constants in
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: constants.count) { schedule in
@@ -180,7 +180,7 @@ extension SHA256 {
         }
     }
 
-    /// Runs eight rounds in a row, after which every variable is in its place again, so that none is moved.
+    /// Runs the 64 rounds, eight at a time. After eight rounds every variable is back in its place, so none is moved.
     @inline(__always)
     private static func rounds(
         _ state: SIMD8<UInt32>,
@@ -202,7 +202,7 @@ extension SHA256 {
         return SIMD8(a, b, c, d, e, f, g, h)
     }
 
-    /// Runs one round, with the letters of the standard; the new a is in `h`, the new e in `d`.
+    /// Runs one round, with the variable names of the standard. The new a is in `h`, the new e in `d`.
     @inline(__always)
     private static func round(
         _ a: UInt32,

@@ -1,5 +1,5 @@
 extension [UInt8] {
-    /// Adds a text as a string of JSON, with its quotes.
+    /// Appends a string as a JSON string, with its quotes.
     package mutating func append(quoted text: String) {
         append(UInt8(ascii: "\""))
         text.utf8Bytes { append(escaped: $0) }
@@ -7,7 +7,7 @@ extension [UInt8] {
     }
 
     private mutating func append(escaped text: UnsafeBufferPointer<UInt8>) {
-        // Most texts need no escape.
+        // Most strings need no escape.
         guard text.hasByte({ $0.isControl | $0.equals("\"") | $0.equals("\\") }) else {
             self += text
             return

@@ -3,26 +3,26 @@ import Foundation
 import Synchronization
 #endif
 
-/// A value behind a lock. Copies share both.
+/// A value protected by a lock. Copies share both.
 ///
-/// Do not call a callback, a delegate or a transport inside ``withLock(_:)``: copy what the call needs, leave, then
-/// call.
+/// Do not call a callback, a delegate or a transport inside ``withLock(_:)``. Copy what the call needs, leave the lock,
+/// then call.
 ///
-/// These locks alone are taken while another one is held:
+/// Only these locks are acquired while another one is held:
 ///
-/// | held | taken inside |
+/// | held | acquired inside |
 /// |-|-|
-/// | an ``Alarm`` | the queue, the circuit or the outbox whose next time it asks for |
+/// | an ``Alarm`` | the queue, the circuit or the outbox whose next time the alarm reads |
 /// | the jobs of a queue | an operation, its download, its calls and their group, the listeners of the queue |
 /// | the repeats of a queue | an operation |
 /// | a download, an outbox | an operation |
 /// | the circuits of a host | a circuit |
 /// | an operation, a call | the counter that numbers them |
 ///
-/// The value and its POSIX mutex are one allocation, since there may be a hundred thousand operations with several
+/// The value and its POSIX mutex share one allocation, because there can be a hundred thousand operations with several
 /// locks each. `Mutex` of the Synchronization module needs macOS 15 and iOS 18.
 package struct Locked<State>: @unchecked Sendable {
-    // Sendable because the state is used only between lock and unlock.
+    // The struct is Sendable because the state is used only between lock and unlock.
     private let storage: ManagedBuffer<State, pthread_mutex_t>
 
     @inline(__always)
@@ -30,7 +30,7 @@ package struct Locked<State>: @unchecked Sendable {
         storage = LockStorage<State>.create(minimumCapacity: 1) { storage in
             storage.withUnsafeMutablePointerToElements { mutex in
                 mutex.initialize(to: pthread_mutex_t())
-                // Cannot fail without attributes.
+                // This call cannot fail without attributes.
                 pthread_mutex_init(mutex, nil)
             }
             return state
@@ -49,8 +49,8 @@ package struct Locked<State>: @unchecked Sendable {
         }
     }
 
-    /// Takes work and does it outside the lock until none is left, in one thread at a time: a second thread, and the
-    /// work itself, leave what they add to that one. Nothing else changes `isBusy`.
+    /// Takes work under the lock and does it outside, until no work is left. One thread at a time does this: another
+    /// thread, or the work itself, leaves the work that it adds to that thread. Only this method changes `isBusy`.
     @inline(__always)
     func drain<Work>(_ isBusy: WritableKeyPath<State, Bool>, _ take: (inout State) -> Work?, do work: (Work) -> Void) {
         var isMine = false
@@ -63,10 +63,10 @@ package struct Locked<State>: @unchecked Sendable {
         }) { work(next) }
     }
 
-    /// Whether both are the same lock.
+    /// Returns whether both are the same lock.
     static func === (one: Self?, other: Self) -> Bool { one?.storage === other.storage }
 
-    /// Replaces the state and returns the old one, so that it is released outside the lock.
+    /// Replaces the state and returns the old one, so that the caller releases it outside the lock.
     @discardableResult
     package func exchange(_ new: State) -> State {
         withLock { Swift.exchange(&$0, with: new) }
@@ -80,7 +80,7 @@ private final class LockStorage<State>: ManagedBuffer<State, pthread_mutex_t> {
 }
 
 #if COUNT_LOCKS
-/// The number of lock acquisitions of the process, for the Benchmark: `swift run -c release -Xswiftc -DCOUNT_LOCKS …`.
+/// The number of lock acquisitions of the process, for the benchmark: `swift run -c release -Xswiftc -DCOUNT_LOCKS …`.
 package enum LockCounter {
     private static let acquisitions = Atomic(0)
 
@@ -92,7 +92,8 @@ package enum LockCounter {
 }
 #endif
 
-/// A flag that is read often and set rarely: without a lock, where all versions of the system have atomic values.
+/// A flag that is read often and set rarely. It uses an atomic value where every supported system version has one, and
+/// a lock elsewhere.
 package final class Flag: Sendable {
     #if canImport(Darwin)
     private let value: Locked<Bool>
@@ -122,8 +123,8 @@ package final class Flag: Sendable {
 /// A large value that is copied on write.
 struct Shared<Value: Sendable>: Sendable {
     private final class Box: @unchecked Sendable {
-        // Sendable because it is changed only while uniquely referenced. For the same reason an access overlaps another
-        // only if two of the same `Shared` do, which is checked there.
+        // The class is Sendable because it is changed only while uniquely referenced. For the same reason two accesses
+        // overlap only if two accesses to the same `Shared` overlap, and the compiler checks exclusivity there.
         @exclusivity(unchecked) var value: Value
 
         init(_ value: Value) {

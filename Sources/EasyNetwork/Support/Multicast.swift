@@ -1,6 +1,7 @@
-/// Sends values to any number of asynchronous sequences, which end when it is released.
+/// Sends values to any number of asynchronous sequences. Releasing the multicast ends the sequences.
 ///
-/// A value is only enqueued: it may be sent, and a sequence begun, under a lock of the owner that orders them.
+/// Sending only enqueues a value. The owner can therefore send values and begin sequences under a lock that orders
+/// them.
 package final class Multicast<Value: Sendable>: Sendable {
     typealias Reader = (topic: String?, continuation: AsyncStream<Value>.Continuation)
 
@@ -12,12 +13,12 @@ package final class Multicast<Value: Sendable>: Sendable {
         finish()
     }
 
-    /// A sequence of the values from now on.
+    /// Returns a sequence of the values from now on.
     ///
     /// - Parameters:
-    ///   - count: how many values are kept for a slow reader: the newest.
-    ///   - first: comes before them, also when there are no more. Default nil.
-    ///   - topic: leaves out the values of other topics. Default nil: it has all values.
+    ///   - count: The number of values that are kept for a slow reader: the newest ones.
+    ///   - first: A value to deliver before the others, even if the multicast has finished. Defaults to `nil`.
+    ///   - topic: The topic of the values to deliver. Defaults to `nil`, for all values.
     package func stream(keeping count: Int = 1, first: Value? = nil, topic: String? = nil) -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(count))
         if let first { continuation.yield(first) }
@@ -32,7 +33,7 @@ package final class Multicast<Value: Sendable>: Sendable {
             return stream
         }
         continuation.whenTerminated { [weak self] in
-            // Released outside the lock.
+            // The reader is released outside the lock.
             let reader = self?.state.withLock { $0.readers.removeValue(forKey: number) }
             withExtendedLifetime(reader) {}
         }
@@ -40,7 +41,7 @@ package final class Multicast<Value: Sendable>: Sendable {
     }
 
     package func send(_ value: Value, topics: Set<String> = []) {
-        // Under the lock, so that all readers get the values in one order.
+        // Yield under the lock, so that all readers receive the values in the same order.
         state.withLock { state in
             for reader in Self.inOrder(state.readers) where reader.topic.map(topics.contains) ?? true {
                 reader.continuation.yield(value)
@@ -48,7 +49,7 @@ package final class Multicast<Value: Sendable>: Sendable {
         }
     }
 
-    /// Ends the sequences, and those that are begun later.
+    /// Ends all sequences, and any sequence that is begun later.
     package func finish() {
         let readers = state.withLock { state in
             state.isOver = true
@@ -57,18 +58,18 @@ package final class Multicast<Value: Sendable>: Sendable {
         for reader in Self.inOrder(readers) { reader.continuation.finish() }
     }
 
-    /// The oldest first: the order in which a dictionary has its values is another one in each run.
+    /// Returns the readers, the oldest first. The order of a dictionary differs in each run.
     private static func inOrder(_ readers: [Int: Reader]) -> [Reader] {
         readers.sorted { $0.key < $1.key }.map(\.value)
     }
 }
 
 extension AsyncStream.Continuation {
-    /// Calls `action` on the ``WorkQueue`` when the stream is not read any more, or has finished.
+    /// Calls `action` on the ``WorkQueue`` when the stream is no longer read, or has finished.
     ///
-    /// Not in place, as `onTermination` is called: with a task that is cancelled that happens under a lock of Swift's,
-    /// for which a `yield` to the task waits on another thread. If that yields under a lock which `action` takes, both
-    /// would wait forever.
+    /// `onTermination` itself must not call `action`. When a task is cancelled, Swift calls `onTermination` under a
+    /// lock of its own, and a `yield` to that task on another thread waits for this lock. If that thread yields under a
+    /// lock which `action` acquires, both would wait forever.
     func whenTerminated(_ action: @escaping @Sendable () -> Void) {
         onTermination = { _ in WorkQueue.shared.add(action) }
     }

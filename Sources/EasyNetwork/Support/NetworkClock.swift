@@ -1,27 +1,27 @@
 import Dispatch
 import Foundation
 
-/// The source of time and timers, which a test can replace.
+/// A source of time and timers, which a test can replace.
 ///
 /// ```swift
 /// let clock = ManualClock()
 /// let host = HostConfiguration(baseURL: url) { host in host.clock = clock }
 /// ```
 ///
-/// The default is ``SystemClock``. `ManualClock` of EasyNetworkTesting stands still until a test advances it.
+/// The default is ``SystemClock``. `ManualClock` of EasyNetworkTesting does not move until a test advances it.
 public protocol NetworkClock: Sendable {
-    /// Seconds since a fixed moment. Never decreases, and does not follow changes of the wall clock.
+    /// The number of seconds since a fixed moment. It never decreases, and does not follow changes of the wall clock.
     var now: TimeInterval { get }
 
-    /// The date and time of day, for dates from servers. Default: the machine's.
+    /// The date and time of day, used with dates from servers. Defaults to the machine's date.
     var date: Date { get }
 
-    /// Calls `action` once, `delay` seconds from now, on a queue of the clock.
+    /// Calls `action` once after `delay` seconds, on a queue of the clock.
     ///
     /// - Parameters:
-    ///   - delay: in seconds; zero or less means as soon as possible, but not before this method returns.
-    ///   - action: the closure to call, released after that.
-    /// - Returns: the timer. Releasing it does not cancel it.
+    ///   - delay: The delay in seconds. Zero or less means as soon as possible, but not before this method returns.
+    ///   - action: The closure to call. It is released after the call.
+    /// - Returns: The timer. Releasing it does not cancel it.
     func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer
 }
 
@@ -37,21 +37,21 @@ extension NetworkClock {
     }
 }
 
-/// A call that a ``NetworkClock`` makes later.
+/// A scheduled call of a ``NetworkClock``.
 ///
 /// ```swift
 /// let timer = clock.schedule(after: 5) { print("too late") }
 /// timer.cancel()
 /// ```
 public protocol ClockTimer: Sendable {
-    /// Cancels the call and releases its closure. A running call is not stopped.
+    /// Cancels the call and releases its closure. A call that is already running is not stopped.
     func cancel()
 }
 
 /// The machine's monotonic clock, with timers on a background queue.
 ///
-/// It stops while the machine sleeps: deadlines, intervals and waits for a retry count only the time awake. What
-/// has a date, such as the age of a cached response or the expiry of a cookie, follows ``date``.
+/// The clock stops while the machine sleeps: deadlines, intervals and retry delays count only the time awake. Anything
+/// that has a date, such as the age of a cached response or the expiry of a cookie, uses ``date``.
 ///
 /// ```swift
 /// let clock: any NetworkClock = SystemClock()
@@ -64,7 +64,7 @@ public struct SystemClock: NetworkClock {
         autoreleaseFrequency: .workItem
     )
 
-    /// Creates a clock. All system clocks have the same time.
+    /// Creates a clock. All system clocks show the same time.
     public init() {}
 
     public var now: TimeInterval {
@@ -76,15 +76,15 @@ public struct SystemClock: NetworkClock {
 
     public func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
         if let loop = WorkQueue.loop { return loop.clock.schedule(after: delay, action) }
-        // A cancelled timer source releases its closure at once; a cancelled work item of `asyncAfter` keeps it until
-        // its time.
+        // A cancelled timer source releases its closure at once. A cancelled work item of `asyncAfter` keeps its
+        // closure until its time.
         let source = DispatchSource.makeTimerSource(queue: Self.queue)
-        // After some hundred years the nanoseconds overflow. NaN counts as zero.
+        // The nanoseconds of a delay of several centuries overflow. NaN counts as zero.
         let bounded = delay > 0 ? min(delay, 1_000_000_000) : 0
         source.schedule(deadline: .now() + bounded)
         let timer = SystemTimer(source)
         source.setEventHandler {
-            // Otherwise the source would keep its handler until the timer is released.
+            // Without this cancellation, the source would keep its handler until the timer is released.
             timer.cancel()
             action()
         }
@@ -94,7 +94,8 @@ public struct SystemClock: NetworkClock {
 }
 
 private final class SystemTimer: ClockTimer, @unchecked Sendable {
-    // Sendable because a dispatch source can be used from any thread, which its protocol does not state everywhere.
+    // The class is Sendable because a dispatch source can be used from any thread, although its protocol does not
+    // declare this on every platform.
     private let source: any DispatchSourceTimer
 
     init(_ source: any DispatchSourceTimer) {

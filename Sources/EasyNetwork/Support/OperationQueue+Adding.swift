@@ -1,17 +1,20 @@
 import Foundation
 
 extension OperationQueue {
-    /// Adds an operation that may become ready at the same time.
+    /// Adds an operation that can become ready at the same moment.
     ///
-    /// On Linux the queue reads `isReady` before it observes changes: it ignores a change in between, and the operation
-    /// waits until the queue looks again. An empty operation behind it makes the queue look: when it is added, the
-    /// queue notes that the other operation is ready, and when it ends, the queue starts that one. If it ends on
-    /// another thread before the note, a second empty operation is needed.
+    /// On Linux the queue reads `isReady` before it observes changes. It misses a change in between, and the operation
+    /// waits until the queue reads `isReady` again. Adding an empty operation makes the queue do so: when the empty
+    /// operation is added, the queue notes that the other operation is ready, and when the empty operation ends, the
+    /// queue starts the other one. If the empty operation ends on another thread before the note, a second empty
+    /// operation is needed.
     func addOperationReliably(_ operation: Operation) {
         Self.addReliably(operation) { addOperation($0) }
     }
 
-    /// - Parameter add: adds an operation to the queue.
+    /// Adds an operation by a closure; see ``addOperationReliably(_:)``.
+    ///
+    /// - Parameter add: A closure that adds an operation to the queue.
     static func addReliably(_ operation: Operation, _ add: (Operation) -> Void) {
         if let loop = WorkQueue.loop { return loop.start(operation) }
         let wasReady = operation.isReady

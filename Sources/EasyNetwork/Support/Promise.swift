@@ -1,6 +1,7 @@
 /// A value that is set once, and the actions and tasks that wait for it. Copies share both.
 package struct Promise<Value: Sendable>: Sendable {
-    /// In a struct: each generic function that returns a closure itself allocates a wrapper for it.
+    /// A struct around the closure. Without it, each generic function that returns the closure would allocate a
+    /// wrapper.
     private struct Action: Sendable {
         let run: @Sendable () -> Void
     }
@@ -16,12 +17,12 @@ package struct Promise<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// Nil until it is set.
+    /// The value; nil until it is set.
     package var value: Value? { state.withLock { $0.value } }
 
     /// Sets the value, and runs the actions in order. Only the first call has an effect.
     ///
-    /// - Returns: whether this call is the first.
+    /// - Returns: Whether this call is the first.
     @discardableResult
     package func set(_ value: Value) -> Bool {
         let actions = state.withLock { state -> (first: Action?, others: [Action])? in
@@ -35,7 +36,7 @@ package struct Promise<Value: Sendable>: Sendable {
         return true
     }
 
-    /// Adds an action for when the value is set, and runs it at once if it is.
+    /// Runs an action when the value is set, or at once if it is already set.
     package func whenSet(_ action: @escaping @Sendable () -> Void) {
         let isSet = state.withLock { state in
             guard state.value == nil else { return true }
@@ -46,9 +47,9 @@ package struct Promise<Value: Sendable>: Sendable {
         if isSet { action() }
     }
 
-    /// Waits for the value. Cancelling the task ends this wait, and no other.
+    /// Waits for the value. Cancelling the task ends only this wait.
     ///
-    /// - Returns: nil if the task was cancelled before.
+    /// - Returns: The value; nil if the task was cancelled before it was set.
     @discardableResult
     package func wait() async -> Value? {
         let end = Promise<Void>()
@@ -61,12 +62,12 @@ package struct Promise<Value: Sendable>: Sendable {
         return value
     }
 
-    /// Whether both are the same promise.
+    /// Returns whether both are the same promise.
     static func === (one: Self?, other: Self) -> Bool { one?.state === other.state }
 }
 
 extension [Promise<Void>] {
-    /// Runs an action when all of them are set; at once if they are.
+    /// Runs an action when all promises are set, or at once if they already are.
     func whenSet(_ action: @escaping @Sendable () -> Void) {
         guard let first else { return action() }
         let others = Array(dropFirst())
@@ -75,6 +76,6 @@ extension [Promise<Void>] {
 }
 
 extension Promise<Void> {
-    /// The event happens that the promise stands for.
+    /// Fulfills the promise.
     package func set() { set(()) }
 }

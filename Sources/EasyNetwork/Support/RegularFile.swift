@@ -1,14 +1,14 @@
 import Foundation
 
-/// Opens files whose names come from outside: anything may be there. Has the disk keep what was written.
+/// Opens files whose names come from outside, where anything can be, and syncs files and directories to the disk.
 package enum RegularFile {
-    /// Opens a regular file, and never waits: opening a pipe would block until somebody opens its other end.
+    /// Opens a regular file without ever waiting. Opening a pipe would block until another process opens its other end.
     ///
     /// - Parameters:
-    ///   - flags: those of open(2), to which the flags that keep it from waiting are added.
-    ///   - mode: that of a file which is created. Default: its owner alone can read it.
-    ///   - followsLinks: whether a symbolic link in its place is followed. Default false: it is an error.
-    /// - Throws: the error of the system; `EISDIR` for anything that is no regular file.
+    ///   - flags: The flags of open(2). The method adds flags that keep the call from waiting.
+    ///   - mode: The permissions of a file that is created. By default, only its owner can read and write it.
+    ///   - followsLinks: Whether a symbolic link at the path is followed. Defaults to `false`: a link is an error.
+    /// - Throws: The system's error; `EISDIR` for anything that is not a regular file.
     package static func open(
         _ path: String,
         _ flags: Int32,
@@ -26,14 +26,15 @@ package enum RegularFile {
         return (descriptor, status)
     }
 
-    /// Has the disk keep what was written to a file, or which names a directory has.
+    /// Syncs the contents of a file, or the names in a directory, to the disk.
     ///
-    /// - Parameter isLast: whether all that was synced before must be on the disk when it returns. If not, it need only
-    ///   be there before what is synced later, which is several times as fast on Darwin. Defaults to true.
+    /// - Parameter isLast: Whether all that was synced before must be on the disk when the method returns. If false, it
+    ///   need only reach the disk before anything that is synced later, which is several times as fast on Darwin.
+    ///   Defaults to `true`.
     /// - Returns: 0, or −1 for an error.
     package static func sync(_ descriptor: Int32, isLast: Bool = true) -> Int32 {
         #if canImport(Darwin)
-        // fsync leaves it in the memory of the drive there; not all file systems know this.
+        // On Darwin, fsync leaves the data in the drive's cache. Some file systems do not support these commands.
         if fcntl(descriptor, isLast ? F_FULLFSYNC : F_BARRIERFSYNC) == 0 { return 0 }
         #endif
         return fsync(descriptor)

@@ -1,16 +1,16 @@
 import Foundation
 
 extension String {
-    /// Compares texts as header names and URL schemes are compared: only A to Z have two cases.
+    /// Compares strings as header names and URL schemes are compared: only A to Z have two cases.
     @inline(__always)
     package func isEqualIgnoringASCIICase(to other: String) -> Bool {
-        // Inlined, since headers are searched by name often, and most names differ in length.
+        // This method is inlined, because headers are searched by name often, and most names differ in length.
         utf8.count == other.utf8.count && hasLetters(of: other)
     }
 
-    /// - Parameter other: a text of the same length.
+    /// - Parameter other: A string of the same length.
     private func hasLetters(of other: String) -> Bool {
-        // On the storage of the texts.
+        // The closures read the storage of the strings without a copy.
         var (left, right) = (self, other)
         return left.withUTF8 { left in
             right.withUTF8 { right in
@@ -24,7 +24,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// Whether it shows something: no blank, line break, control character or mark of formatting.
+    /// Whether the scalar shows something: it is not a blank, line break, control character or formatting mark.
     var isVisible: Bool {
         if isASCII { return value > 0x20 && value != 0x7F }
         switch properties.generalCategory {
@@ -35,13 +35,13 @@ extension Unicode.Scalar {
 }
 
 extension UInt8 {
-    /// 1 for this character, else 0.
+    /// Returns 1 for this character, otherwise 0.
     @inline(__always)
     func equals(_ character: Unicode.Scalar) -> UInt8 {
         self == UInt8(ascii: character) ? 1 : 0
     }
 
-    /// 1 for a control character of ASCII but DEL, else 0.
+    /// 1 for an ASCII control character except DEL, otherwise 0.
     @inline(__always)
     var isControl: UInt8 {
         self < 0x20 ? 1 : 0
@@ -57,24 +57,24 @@ extension UInt8 {
 }
 
 extension String {
-    /// Gives the text's bytes in UTF-8, without a copy where the text has them.
+    /// Passes the string's UTF-8 bytes to `body`, without a copy if the string stores UTF-8.
     @inline(__always)
     func utf8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
-        // On Apple's platforms a text that came as an NSString.
+        // On Apple platforms, a string that was bridged from an NSString does not store UTF-8.
         var text = self
         return text.withUTF8(body)
     }
 
-    /// Stricter than `==`, for which composed and decomposed letters are equal.
+    /// Compares the bytes. This is stricter than `==`, for which composed and decomposed letters are equal.
     package func hasSameBytes(as other: String) -> Bool {
         utf8.count == other.utf8.count && utf8Bytes { $0.has(other, at: 0) }
     }
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Whether `matches` is not 0 for a byte. It looks at all of them; without branches, which a `Bool` would have, the
-    /// processor compares many at once.
+    /// Returns whether `matches` is not 0 for at least one byte. The loop reads all bytes and has no branches, which a
+    /// `Bool` would need, so the processor compares many bytes at once.
     @inline(__always)
     func hasByte(_ matches: (UInt8) -> UInt8) -> Bool {
         var found: UInt8 = 0
@@ -82,20 +82,20 @@ extension UnsafeBufferPointer<UInt8> {
         return found != 0
     }
 
-    /// Whether one of the characters of ASCII is among the bytes.
+    /// Returns whether one of these ASCII characters is among the bytes.
     func hasByte(of characters: String) -> Bool {
         guard let baseAddress else { return false }
         return characters.utf8.contains { memchr(baseAddress, Int32($0), count) != nil }
     }
 
-    /// Whether the bytes from `start` on begin with the other ones.
+    /// Returns whether the bytes from `start` begin with `bytes`.
     func has(_ bytes: [UInt8], at start: Int) -> Bool {
         guard count - start >= bytes.count else { return false }
         for index in bytes.indices where self[start + index] != bytes[index] { return false }
         return true
     }
 
-    /// Whether the bytes from `start` on begin with those of the text in UTF-8.
+    /// Returns whether the bytes from `start` begin with the string's UTF-8 bytes.
     func has(_ text: String, at start: Int) -> Bool {
         text.utf8Bytes { bytes in
             guard count - start >= bytes.count else { return false }
@@ -106,7 +106,7 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension Data {
-    /// Two digits in lower case for each byte.
+    /// The bytes in hexadecimal: two lower-case digits for each.
     var hexadecimal: String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
@@ -114,18 +114,18 @@ extension Data {
 }
 
 extension Error {
-    /// The description of the error without its full stop, for use in a longer sentence.
+    /// The error's description without its final period, for use in a longer sentence.
     var wording: String {
         if let text = (self as? any LocalizedError)?.errorDescription { return text.withoutFullStop }
-        // The description of Foundation's own errors is a domain and a number.
+        // Foundation describes its own errors only by domain and number, so use their localized description.
         let isFoundations = self is CocoaError || self is POSIXError || type(of: self) is NSError.Type
         return (isFoundations ? localizedDescription : String(describing: self).withoutAddresses).withoutFullStop
     }
 }
 
 extension String {
-    /// The text without the addresses that Swift writes of objects, and in place of a nameless part of a type's name,
-    /// as in `App.(unknown context at $55d0f5).Refusal`.
+    /// The string without the addresses that Swift prints for objects, and without the unnamed contexts of type names, as
+    /// in `App.(unknown context at $55d0f5).Refusal`.
     var withoutAddresses: String {
         guard contains("(unknown context at $") || contains(": 0x") else { return self }
         return replacingOccurrences(of: #"\(unknown context at \$\w+\)\."#, with: "", options: .regularExpression)
@@ -134,23 +134,24 @@ extension String {
 }
 
 extension String {
-    /// The text without a full stop at its end.
+    /// The string without a period at its end.
     var withoutFullStop: String {
         hasSuffix(".") ? String(dropLast()) : self
     }
 }
 
 extension String {
-    /// The text for a message, a log or a terminal: limited in length, without control characters other than tabs, and
-    /// without marks that change the direction of writing (Unicode Standard Annex 9).
+    /// Returns the string for use in a message, a log or a terminal: limited in length, without control characters
+    /// except tabs, and without marks that change the direction of writing (Unicode Standard Annex 9).
     ///
-    /// Text from a server could otherwise forge lines of a log, send commands to a terminal, or hide its contents.
+    /// Otherwise a string from a server could forge lines of a log, send commands to a terminal, or hide its contents.
     ///
     /// - Parameters:
-    ///   - limit: in Unicode scalars, since a character may have any number of them. An ellipsis replaces the rest.
-    ///   - keepsLines: whether a line break becomes `\n` instead of a space. Default false.
+    ///   - limit: The maximum length in Unicode scalars, because a character can consist of any number of them. An
+    ///     ellipsis replaces the rest.
+    ///   - keepsLines: Whether a line break becomes `\n` instead of a space. Defaults to `false`.
     package func cleaned(limit: Int = 2_000, keepsLines: Bool = false) -> String {
-        // The usual case.
+        // Return most strings unchanged.
         let isPlain = utf8Bytes { !$0.hasByte { $0.isControl | $0.equals("\u{7F}") | $0 >> 7 } }
         if isPlain, utf8.count <= limit { return self }
         var result = String.UnicodeScalarView()

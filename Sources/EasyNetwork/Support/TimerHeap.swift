@@ -1,8 +1,8 @@
 import Foundation
 
-/// A binary heap of timed elements: the earliest first, elements of the same time in the order of their insertion.
+/// A binary heap of timed elements. The earliest is first; elements with the same time keep the order of insertion.
 ///
-/// An element stays until its time or until ``sweep(_:)``.
+/// An element stays until ``takeDue(now:)`` or ``sweep(_:)`` removes it.
 package struct TimerHeap<Element> {
     fileprivate struct Entry {
         var time: TimeInterval
@@ -20,7 +20,7 @@ package struct TimerHeap<Element> {
     package init() {}
 
     package var count: Int { entries.count }
-    /// The time of the first element; nil when the heap is empty.
+    /// The time of the first element; nil if the heap is empty.
     package var earliest: TimeInterval? { entries.first?.time }
 
     package mutating func add(_ element: Element, at time: TimeInterval) {
@@ -33,7 +33,7 @@ package struct TimerHeap<Element> {
         }
     }
 
-    /// Removes and returns the first element whose time has come.
+    /// Removes and returns the first element if it is due.
     package mutating func takeDue(now: TimeInterval) -> Element? {
         guard let first = entries.first, first.time <= now else { return nil }
         entries.swapAt(0, entries.count - 1)
@@ -42,7 +42,7 @@ package struct TimerHeap<Element> {
         return first.element
     }
 
-    /// Removes the elements that are not wanted.
+    /// Removes the elements for which `isWanted` returns false.
     package mutating func sweep(_ isWanted: (Element) -> Bool) {
         // A sorted array is a heap.
         entries = entries.filter { isWanted($0.element) }.sorted { $0.isBefore($1) }

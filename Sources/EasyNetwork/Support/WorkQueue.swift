@@ -1,11 +1,11 @@
 import Dispatch
 import Foundation
 
-/// Runs the package's own work and the user's: calls, mapping, callbacks without a queue, and `execute()`.
+/// Runs the package's work and the user's code: calls, mapping, callbacks without a queue, and `execute()`.
 ///
-/// It is a concurrent queue, so that work that blocks holds up no other. Work that is added from work of the package's
-/// own runs on the same thread when that returns, as a trampoline: a request then changes threads twice, to the
-/// transport and back. Added from ``userCode(_:)``, it goes to another thread.
+/// The queue is concurrent, so work that blocks delays no other work. Work that the package's own work adds runs on the
+/// same thread afterwards, as on a trampoline. A request therefore changes threads only twice: to the transport and
+/// back. Work that code inside ``userCode(_:)`` adds runs on another thread.
 package enum WorkQueue {
     package static let shared = DispatchQueue(
         label: "EasyNetwork.work",
@@ -13,12 +13,12 @@ package enum WorkQueue {
         autoreleaseFrequency: .workItem
     )
 
-    /// The current piece of work on one thread.
+    /// The current piece of work on a thread.
     private final class Turn {
-        /// Runs next on this thread.
+        /// The work to run next on this thread.
         var next: (@Sendable () -> Void)?
         var isInUserCode = false
-        /// Nil but in a simulation.
+        /// The loop of a simulation; nil outside of one.
         let loop: (any WorkLoop)?
 
         init(on loop: (any WorkLoop)?) {
@@ -28,7 +28,7 @@ package enum WorkQueue {
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
-        // Without a destructor: a turn ends on the thread on which it began.
+        // The key needs no destructor: a turn ends on the thread on which it began.
         pthread_key_create(&key, nil)
         return key
     }()
@@ -37,7 +37,7 @@ package enum WorkQueue {
         pthread_getspecific(key).map { Unmanaged<Turn>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Runs work after the current one on this thread, or on another thread of the queue.
+    /// Runs work on this thread after the current work, or on another thread of the queue.
     static func run(_ work: @escaping @Sendable () -> Void) {
         if let turn, turn.next == nil, !turn.isInUserCode, turn.loop == nil {
             turn.next = work
@@ -66,17 +66,17 @@ package enum WorkQueue {
         }
     }
 
-    /// Runs a part of a simulation: what it adds to any queue goes to the loop.
+    /// Runs a part of a simulation. Everything that it adds to a queue is added to the loop.
     package static func simulate(on loop: any WorkLoop, _ work: () -> Void) {
         let turn = Turn(on: loop)
         turn.isInUserCode = true
         within(turn, then: self.turn, work)
     }
 
-    /// The loop of the simulation that this thread runs; nil outside of one.
+    /// The loop of the simulation that runs on this thread; nil outside of a simulation.
     package static var loop: (any WorkLoop)? { turn?.loop }
 
-    /// Runs code that may block: work that waits for this thread, or that the code adds, goes to another thread.
+    /// Runs code that can block. Work that waits for this thread, or that the code adds, runs on another thread.
     package static func userCode<Result, Failure: Error>(_ code: () throws(Failure) -> Result) throws(Failure) -> Result
     {
         guard let turn, !turn.isInUserCode else { return try code() }
@@ -89,9 +89,9 @@ package enum WorkQueue {
         return try code()
     }
 
-    /// Starts a task on the queue. Before macOS 15 and its siblings it runs where Swift puts it.
+    /// Starts a task on the queue. Before macOS 15, iOS 18 and their siblings, the task runs on Swift's default executor.
     ///
-    /// The task counts as user code, since interceptors, authenticators and requests run in it; only ``finish(_:)``
+    /// The task counts as user code, because interceptors, authenticators and requests run in it. Only ``finish(_:)``
     /// does not.
     @discardableResult
     package static func task<Success: Sendable>(
@@ -104,8 +104,8 @@ package enum WorkQueue {
         }
     }
 
-    /// Runs the end of a task of ``task(_:)``: it may call back in place, and the first work that it adds runs on this
-    /// thread afterwards.
+    /// Runs the end of a task that ``task(_:)`` started. `end` can call back on this thread, and the first work that it
+    /// adds runs on this thread afterwards.
     static func finish(_ end: @escaping @Sendable () -> Void) {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
             guard let turn else { return end() }
@@ -117,19 +117,19 @@ package enum WorkQueue {
         }
     }
 
-    /// Calls the user back on a queue.
+    /// Runs a callback of the user on a queue.
     ///
-    /// - Parameter inPlace: whether this thread is one of ``shared`` and has nothing else to do, so that the code may
-    ///   run on it, if that is its queue.
+    /// - Parameter inPlace: Whether this thread belongs to ``shared`` and has nothing else to do. If `queue` is
+    ///   ``shared``, the callback then runs on this thread.
     static func call(on queue: DispatchQueue, inPlace: Bool, _ code: @escaping @Sendable () -> Void) {
         if inPlace, queue === shared { code() } else { queue.add(code) }
     }
 
-    /// Calls the user back on the main actor, in the order of these calls.
+    /// Runs callbacks of the user on the main actor, in the order of these calls.
     ///
-    /// - Parameter done: called afterwards, on the queue.
+    /// - Parameter done: A closure to call afterwards, on the queue.
     static func callOnMain(_ code: @escaping @MainActor () -> Void, then done: @escaping @Sendable () -> Void) {
-        // Detached, so that the code has no task-local values of the package's.
+        // The task is detached, so that the callback sees no task-local values of the package.
         Task.detached { @MainActor in
             code()
             shared.add(done)
@@ -149,34 +149,34 @@ package enum WorkQueue {
     }
 }
 
-/// Runs all work of a simulation, in an order of its own, on one thread: see ``WorkQueue/simulate(on:_:)``.
+/// A loop that runs all work of a simulation on one thread, in its own order: see ``WorkQueue/simulate(on:_:)``.
 package protocol WorkLoop: AnyObject, Sendable {
-    /// In place of the machine's clock.
+    /// The clock that replaces the machine's clock.
     var clock: any NetworkClock { get }
 
-    /// Adds work to a queue, which is taken for a serial one unless it is the package's or global.
+    /// Adds work to a queue. The loop treats the queue as serial, unless it is the package's queue or a global one.
     func add(_ work: @escaping @Sendable () -> Void, to queue: DispatchQueue)
 
     /// Adds a part of a task to a queue.
     func add(_ job: UnownedJob, to queue: DispatchQueue, _ part: @escaping @Sendable () -> Void)
 
-    /// Starts an operation that is not of this package when it is ready.
+    /// Starts an operation of another framework when it is ready.
     func start(_ operation: Operation)
 
-    /// In place of a random one.
+    /// Returns an identifier that replaces a random one.
     func makeUUID() -> UUID
 
-    /// A file is about to be used: other work may run first, and the disk may fail.
+    /// Notes that a file is about to be used: other work can run first, and the disk can fail.
     func willUseFile(_ path: String, toWrite: Bool) throws
 }
 
 extension UUID {
-    /// A new one.
+    /// Returns a new identifier.
     package static func make() -> UUID { WorkQueue.loop?.makeUUID() ?? UUID() }
 }
 
 extension DispatchQueue {
-    /// Runs work on the queue, or, in a simulation, on its loop. All work of the package is added here.
+    /// Runs work on the queue, or in a simulation on its loop. The package adds all of its work through this method.
     package func add(_ work: @escaping @Sendable () -> Void) {
         if let loop = WorkQueue.loop { loop.add(work, to: self) } else { async(execute: work) }
     }
