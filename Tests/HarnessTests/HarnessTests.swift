@@ -157,8 +157,8 @@ struct HarnessTests {
 
         #expect(await run(["outbox", "drain", directory]) == 1)
         #expect(ids.prefix(4).allSatisfy { output.text.contains("delivered  \($0)\n") })
-        #expect(output.text.contains("failed  \(ids[3])  The server answered 503"))
-        #expect(output.text.contains("died  \(ids[4])  The server answered 422"))
+        #expect(output.text.contains("failed  \(ids[3])  The server responded with 503"))
+        #expect(output.text.contains("died  \(ids[4])  The server responded with 422"))
         #expect(output.text.hasSuffix("\n0 entries are left, 1 dead letters\n"))
         let keys = server.requests(to: "/messages").compactMap { $0.headers["Idempotency-Key"] }
         #expect(keys.filter { [ids[0], ids[2], ids[4]].contains($0) } == [ids[0], ids[2], ids[4]])

@@ -1,8 +1,8 @@
 import Foundation
 
-/// A character set of text. Foundation knows only a dozen on Linux; `iconv` of the C library reads the others there.
+/// A character set. On Linux, Foundation supports only about a dozen; the C library's `iconv` decodes the others there.
 ///
-/// UTF-16 is decoded here, since Foundation accepts an odd number of bytes and unpaired surrogates.
+/// UTF-16 is decoded here, because Foundation accepts an odd number of bytes and unpaired surrogates.
 enum Charset: Equatable {
     case utf8
     case utf16(bigEndian: Bool)
@@ -11,8 +11,9 @@ enum Charset: Equatable {
     case system(name: String)
     #endif
 
-    /// - Parameter name: a name from the IANA registry of character sets, in any case. The result is nil if the system
-    ///   does not know it.
+    /// Creates a charset. The result is nil if the system does not support it.
+    ///
+    /// - Parameter name: A name from the IANA registry of character sets, in any case.
     init?(name: String) {
         switch name.lowercased() {
         case "utf-8", "utf8": self = .utf8
@@ -28,14 +29,14 @@ enum Charset: Equatable {
         case "windows-1254", "cp1254": self = .other(.windowsCP1254)
         case "shift_jis", "shift-jis", "sjis": self = .other(.shiftJIS)
         case "macintosh": self = .other(.macOSRoman)
-        // Text labeled so is mostly GBK, a part of GB18030 (Encoding Standard, section 4.2).
+        // Text with these labels is mostly GBK, a subset of GB18030 (Encoding Standard, section 4.2).
         case "gb2312", "gb_2312-80", "x-gbk": self.init(systemName: "GB18030")
         default: self.init(systemName: name)
         }
     }
 
     private init?(systemName: String) {
-        // iconv gives a slash a meaning of its own, and leaves out brackets: nothing is the charset of the locale.
+        // To iconv a slash has a special meaning, and it ignores brackets. An empty name is the locale's charset.
         let isName = systemName.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-_.:+()".utf8.contains($0) }
         guard isName, let first = systemName.utf8.first, first.isLetter || first.isDigit,
             (2...64).contains(systemName.utf8.count)
@@ -68,7 +69,7 @@ enum Charset: Equatable {
         return nil
     }
 
-    /// The text; nil if any of the bytes are invalid in this charset.
+    /// Returns the decoded string; nil if any of the bytes are invalid in this charset.
     func decode(_ bytes: Data) -> String? {
         switch self {
         case .utf8: String(data: bytes, encoding: .utf8)
@@ -88,20 +89,22 @@ enum Charset: Equatable {
             return bigEndian ? first << 8 | second : second << 8 | first
         }
         let text = String(decoding: units, as: UTF16.self)
-        // An unpaired surrogate has been replaced.
+        // If the strings differ, an unpaired surrogate has been replaced.
         return text.utf16.elementsEqual(units) ? text : nil
     }
 
     #if !canImport(Darwin)
-    /// - Returns: nil if the charset is unknown, or any of the bytes are invalid.
+    /// Decodes bytes with iconv.
+    ///
+    /// - Returns: Nil if the charset is unknown, or if any of the bytes are invalid.
     private static func converted(_ bytes: Data, from charset: String) -> String? {
         guard let converter = iconv_open("UTF-8", charset), converter != iconv_t(bitPattern: -1) else { return nil }
         defer { iconv_close(converter) }
-        // A byte becomes at most one scalar, of at most four bytes in UTF-8.
+        // Each byte becomes at most one scalar, which has at most four bytes in UTF-8.
         let (capacity, isTooLarge) = bytes.count.multipliedReportingOverflow(by: 4)
         guard !isTooLarge else { return nil }
         return bytes.withUnsafeBytes { bytes in
-            // iconv does not write to its input; its declaration is older than const.
+            // iconv does not write to its input. Its declaration is older than const.
             var next = UnsafeMutablePointer(mutating: bytes.bindMemory(to: CChar.self).baseAddress)
             var left = bytes.count
             var isWhole = false
@@ -109,7 +112,7 @@ enum Charset: Equatable {
                 buffer.withMemoryRebound(to: CChar.self) { buffer in
                     var place = buffer.baseAddress
                     var room = buffer.count
-                    // The second call writes what the first one holds back.
+                    // The second call writes what the first call holds back.
                     isWhole =
                         iconv(converter, &next, &left, &place, &room) != -1
                         && iconv(converter, nil, nil, &place, &room) != -1

@@ -1,9 +1,9 @@
 import Foundation
 
-/// A day and a time of day in UTC, in the Gregorian calendar, which also serves for the days before its introduction.
+/// A day and a time of day in UTC. The Gregorian calendar also applies to the days before its introduction.
 ///
-/// Foundation's calendar is Julian before 1582 and costs more than the rest of a header; `timegm` ends in 2038 where
-/// `time_t` has 32 bits (watchOS).
+/// Foundation's calendar is Julian before 1582, and using it costs more than the rest of a header. `timegm` ends in
+/// 2038 where `time_t` has 32 bits (watchOS).
 struct CivilDate {
     var year = 1970
     var month = 1
@@ -12,12 +12,12 @@ struct CivilDate {
     var minute = 0
     var second = 0
 
-    /// Nil for a day or a time that does not exist. The second 60 is the first one of the next minute.
+    /// The date; nil for a day or a time that does not exist. Second 60 is the first second of the next minute.
     var date: Date? {
         guard (0...9_999).contains(year), (1...12).contains(month), (1...lengthOfMonth).contains(day),
             (0...23).contains(hour), (0...59).contains(minute), (0...60).contains(second)
         else { return nil }
-        // In years that begin in March the leap day is the last. 400 years more keep the divisions above zero.
+        // In a year that begins in March, the leap day is the last day. Adding 400 years keeps the dividends positive.
         let years = year + 400 - (month <= 2 ? 1 : 0)
         let dayOfYear = ((month + 9) % 12 * 153 + 2) / 5 + day - 1
         let days = years * 365 + years / 4 - years / 100 + years / 400 + dayOfYear - 719_468 - 146_097
@@ -33,10 +33,10 @@ struct CivilDate {
 }
 
 extension CivilDate {
-    /// The nearest date within the years 1 to 9999; 1970 for NaN.
+    /// Creates the nearest date within the years 1 to 9999; 1970 for NaN.
     init(_ date: Date) {
         let seconds = date.timeIntervalSince1970.isNaN ? 0 : date.timeIntervalSince1970.rounded(.down)
-        // Since 0000-03-01.
+        // Count from 0000-03-01.
         let moment = Int64(min(max(seconds, -62_135_596_800), 253_402_300_799)) + 719_468 * 86_400
         let (days, time) = (Int(moment / 86_400), Int(moment % 86_400))
         let dayOfPeriod = days % 146_097
@@ -52,14 +52,14 @@ extension CivilDate {
 
     fileprivate var timeOfDay: String { "\(padded(hour)):\(padded(minute)):\(padded(second))" }
 
-    /// Without a fraction and the offset from UTC: `2026-07-01T12:00:00`.
+    /// The date without a fraction and an offset from UTC: `2026-07-01T12:00:00`.
     fileprivate var rfc3339Text: String { "\(padded(year, 4))-\(padded(month))-\(padded(day))T\(timeOfDay)" }
 
     fileprivate static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// The number of a month by the first three letters of its name, in any case.
+    /// Returns the number of a month from the first three letters of its name, in any case.
     static func month(_ name: some Collection<UInt8>) -> Int? {
         let name = name.prefix(3)
         return months.firstIndex { month in
@@ -70,20 +70,20 @@ extension CivilDate {
 }
 
 extension Date {
-    /// In the order from 1970-01-01 on, then the long names.
+    /// The names of the weekdays in order from 1970-01-01: first the short ones, then the long ones.
     private static let weekdays = [
         "Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed",
         "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday",
     ]
 
-    /// A date in one of the three forms that a header field may have (RFC 9110, section 5.6.7), in any case. As some
-    /// servers write it, the day may have one digit, and `UTC` or `+0000` may replace `GMT`.
+    /// Reads a date in one of the three formats of a header field (RFC 9110, section 5.6.7), in any case. As some
+    /// servers write it, the day can have one digit, and `UTC` or `+0000` can replace `GMT`.
     ///
     /// The day of the week is not compared with the date.
     ///
     /// - Parameters:
-    ///   - now: decides the century of the obsolete form with two digits for the year.
-    ///   - isStrict: whether only the three forms themselves are read. Default false.
+    ///   - now: The current date. It decides the century in the obsolete format, which has two digits for the year.
+    ///   - isStrict: Whether only the three formats themselves are accepted. Defaults to `false`.
     package init?(httpText text: some StringProtocol, now: Date, isStrict: Bool = false) {
         var reader = DateReader(text)
         reader.isStrict = isStrict
@@ -96,7 +96,7 @@ extension Date {
             let day = reader.skip(" ") ? reader.number(1) : reader.day(), reader.skip(" "),
             var time = reader.time(), reader.skip(" "), let year = reader.number(4)
         {
-            // Sun Nov  6 08:49:37 1994
+            // The asctime format: Sun Nov  6 08:49:37 1994
             (time.year, time.month, time.day) = (year, month, day)
             moment = time
         }
@@ -104,19 +104,19 @@ extension Date {
         self = date
     }
 
-    /// The form to send, IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`, with the nearest of the years 1 to 9999.
+    /// The date in the format to send, IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`. Years are clamped to 1 to 9999.
     var httpText: String {
         let moment = CivilDate(self)
         let midnight =
             CivilDate(year: moment.year, month: moment.month, day: moment.day).date ?? Date(timeIntervalSince1970: 0)
-        // Ten thousand years, in whole weeks, keep the remainder above zero.
+        // Adding about ten thousand years, in whole weeks, keeps the remainder positive.
         let weekday = Self.weekdays[Int(midnight.timeIntervalSince1970 / 86_400 + 3_650_003) % 7]
         return "\(weekday), \(padded(moment.day)) \(CivilDate.months[moment.month - 1]) \(padded(moment.year, 4)) "
             + "\(moment.timeOfDay) GMT"
     }
 
-    /// A date of RFC 3339, section 5.6, in UTC, with milliseconds if there are any: `2026-07-01T12:00:00.250Z`. Nil
-    /// outside of the years 1 to 9999.
+    /// The date in the format of RFC 3339, section 5.6, in UTC, with milliseconds if there are any:
+    /// `2026-07-01T12:00:00.250Z`. Nil outside of the years 1 to 9999.
     var rfc3339Text: String? {
         let milliseconds = (timeIntervalSince1970 * 1_000).rounded()
         guard (-62_135_596_800_000..<253_402_300_800_000).contains(milliseconds) else { return nil }
@@ -126,15 +126,14 @@ extension Date {
         return moment.rfc3339Text + (fraction == 0 ? "Z" : ".\(padded(fraction, 3))Z")
     }
 
-    /// The time in UTC with milliseconds, which are cut off: `2026-07-01T12:00:00.250Z`, with the nearest of the years
-    /// 1 to 9999.
+    /// The time in UTC with truncated milliseconds: `2026-07-01T12:00:00.250Z`. Years are clamped to 1 to 9999.
     package var timestamp: String {
         let seconds = timeIntervalSince1970
         let fraction = seconds.isFinite ? Int((seconds - seconds.rounded(.down)) * 1_000) : 0
         return "\(CivilDate(self).rfc3339Text).\(padded(fraction, 3))Z"
     }
 
-    /// A date of RFC 3339, section 5.6: `2024-02-29T12:00:00.25+01:00`.
+    /// Reads a date in the format of RFC 3339, section 5.6: `2024-02-29T12:00:00.25+01:00`.
     ///
     /// Foundation's readers treat fractions of seconds and offsets differently on each platform.
     init?(rfc3339Text text: String) {
@@ -150,17 +149,17 @@ extension Date {
 }
 
 extension HTTPHeaders {
-    /// The date of a field; nil if there is none, or if two fields differ.
+    /// Returns the date of a field; nil if there is none, or if two fields differ.
     ///
     /// - Parameters:
-    ///   - now: decides the century of the obsolete form with two digits for the year.
-    ///   - isStrict: as that of ``Foundation/Date/init(httpText:now:isStrict:)``.
+    ///   - now: The current date. It decides the century in the obsolete format, which has two digits for the year.
+    ///   - isStrict: As in ``Foundation/Date/init(httpText:now:isStrict:)``. Defaults to `false`.
     func httpDate(_ name: String, now: Date, isStrict: Bool = false) -> Date? {
         single(name, .unanimous) { Date(httpText: $0.trimmed, now: now, isStrict: isStrict) }
     }
 }
 
-/// The number with leading zeros.
+/// Returns the number with leading zeros.
 private func padded(_ number: Int, _ width: Int = 2) -> String {
     let digits = String(number)
     return String(repeating: "0", count: max(0, width - digits.count)) + digits
@@ -168,7 +167,7 @@ private func padded(_ number: Int, _ width: Int = 2) -> String {
 
 private struct DateReader {
     private var rest: ArraySlice<UInt8>
-    /// Whether only the forms of RFC 9110 are read.
+    /// Whether only the formats of RFC 9110 are accepted.
     var isStrict = false
 
     init(_ text: some StringProtocol) {
@@ -183,7 +182,7 @@ private struct DateReader {
         return String(decoding: letters, as: UTF8.self)
     }
 
-    /// In any case.
+    /// Skips this text in any case, if it is next.
     mutating func skip(_ text: StaticString) -> Bool {
         let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
         guard rest.count >= text.count, zip(rest, text).allSatisfy({ $0.lowercasedASCII == $1.lowercasedASCII })
@@ -199,7 +198,7 @@ private struct DateReader {
         return part.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
     }
 
-    /// The day of a month, with two digits or one.
+    /// Reads the day of a month, with two digits or one.
     mutating func day() -> Int? { number(2) ?? (isStrict ? nil : number(1)) }
 
     mutating func month() -> Int? {
@@ -208,14 +207,14 @@ private struct DateReader {
         return month
     }
 
-    /// `08:49:37`, on the first of January 1970.
+    /// Reads a time such as `08:49:37`, on the first of January 1970.
     mutating func time() -> CivilDate? {
         guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2)
         else { return nil }
         return CivilDate(hour: hour, minute: minute, second: second)
     }
 
-    /// `06 Nov 1994 08:49:37 GMT` or `06-Nov-94 08:49:37 GMT`.
+    /// Reads `06 Nov 1994 08:49:37 GMT` or `06-Nov-94 08:49:37 GMT`.
     mutating func dayFirst(now: Date) -> CivilDate? {
         guard let day = day() else { return nil }
         let isObsolete = skip("-")
@@ -226,7 +225,7 @@ private struct DateReader {
         if isObsolete {
             let today = CivilDate(now)
             year += today.year / 100 * 100
-            // More than fifty years ahead is the past, and as far back in this century the next.
+            // A date more than fifty years ahead belongs to the past, and one equally far back to the next century.
             let limit = (today.year + 50, today.month, today.day)
             if (year, month, day) > limit { year -= 100 }
             if year < 9_900, (year + 100, month, day) <= limit { year += 100 }
@@ -235,7 +234,7 @@ private struct DateReader {
         return moment
     }
 
-    /// The fraction of a second; 0 when there is none.
+    /// Reads the fraction of a second; 0 if there is none.
     mutating func fraction() -> TimeInterval? {
         guard skip(".") else { return 0 }
         let digits = rest.prefix(while: \.isDigit)
@@ -243,7 +242,7 @@ private struct DateReader {
         return digits.isEmpty ? nil : Double("0." + String(decoding: digits, as: UTF8.self))
     }
 
-    /// Seconds east of Greenwich.
+    /// Reads the offset from UTC, in seconds east of Greenwich.
     mutating func offset() -> TimeInterval? {
         if skip("Z") { return 0 }
         let isEast = skip("+")

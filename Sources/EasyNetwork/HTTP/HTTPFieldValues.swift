@@ -1,6 +1,6 @@
 /// The character rules of RFC 9110, section 5.6.
 package enum HTTPSyntax {
-    /// Whether the bytes are a token, as methods and field names are.
+    /// Returns whether the bytes are a token. Methods and field names are tokens.
     package static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
         !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
     }
@@ -9,21 +9,22 @@ package enum HTTPSyntax {
         byte.isLetter || byte.isDigit || "!#$%&'*+-.^_`|~".utf8.contains(byte)
     }
 
-    /// Whether the bytes are valid in a field value: no control characters except tabs.
+    /// Returns whether the bytes are valid in a field value: without control characters except tabs.
     package static func isFieldValue(_ bytes: some Collection<UInt8>) -> Bool {
         bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }
 }
 
-// A field value is bytes, nearly always ASCII or UTF-8. In any other value, each byte beyond ASCII is kept as a private
-// character, from U+10FE80 to U+10FEFF. So the value, and every part of it, goes back to the server as it came.
+// A field value consists of bytes, nearly always ASCII or UTF-8. In any other value, each byte beyond ASCII is stored
+// as a private-use character from U+10FE80 to U+10FEFF. The value and every part of it are therefore sent back to the
+// server unchanged.
 extension String {
     private static let keptBytes: ClosedRange<UInt32> = 0x10FE80...0x10FEFF
 
-    /// Reads a field value, and keeps its bytes.
+    /// Creates a string from the bytes of a field value, and preserves these bytes.
     package init(fieldBytes bytes: some Collection<UInt8>) {
         self.init(decoding: bytes, as: UTF8.self)
-        // Invalid bytes have been replaced.
+        // If the bytes differ, invalid ones have been replaced.
         guard !utf8.elementsEqual(bytes) || hasKeptBytes else { return }
         let kept = bytes.flatMap { $0 < 0x80 ? [$0] : [0xF4, 0x8F, 0xB8 | $0 >> 6, 0x80 | $0 & 0x3F] }
         self.init(decoding: kept, as: UTF8.self)
@@ -38,7 +39,7 @@ extension String {
         }
     }
 
-    /// A field value for a reader: bytes that are not UTF-8 are ISO 8859-1, as fields once were.
+    /// A field value for display. Bytes that are not UTF-8 are read as ISO 8859-1, the former charset of fields.
     package var fieldText: String {
         guard hasKeptBytes else { return self }
         let bytes = fieldBytes
@@ -48,23 +49,24 @@ extension String {
     }
 
     package var hasKeptBytes: Bool {
-        // A character has to begin so; nearly all texts have no such byte.
+        // Every private-use character begins with this byte, and nearly all strings do not contain it.
         utf8Bytes { $0.hasByte { $0 == 0xF4 ? 1 : 0 } } && unicodeScalars.contains { Self.keptBytes.contains($0.value) }
     }
 }
 
 /// A reader of header field values: tokens, quoted strings and lists (RFC 9110, sections 5.6.1 to 5.6.4).
 ///
-/// A parser may set the position back to read a part twice. The cost of reading a hostile value stays proportional to
+/// A parser can move the position back to read a part twice. The cost of reading a hostile value stays proportional to
 /// its length; ``readCount`` measures it.
 struct HTTPFieldReader {
     let bytes: [UInt8]
     var position = 0 {
         didSet { readCount += abs(position - oldValue) }
     }
-    /// The number of bytes passed, forwards and back; tests compare it with the length.
+    /// The number of bytes passed, forwards and backwards. Tests compare it with the length.
     private(set) var readCount = 0
-    /// The first quote without a closing one. No string that begins behind it has an end, so none is searched for.
+    /// The position of the first quote that is never closed. A string that begins after it has no end either, so the
+    /// reader does not search for one.
     private var unclosedQuote: Int?
 
     init(_ value: String) {
@@ -77,16 +79,18 @@ struct HTTPFieldReader {
 
     var isAtEnd: Bool { position == bytes.count }
 
-    /// - Returns: nil, with nothing read, if no token is next.
+    /// Reads a token.
+    ///
+    /// - Returns: Nil, with nothing read, if no token is next.
     mutating func token() -> String? {
         let token = bytes[position...].prefix(while: HTTPSyntax.isTokenByte)
         position = token.endIndex
         return token.isEmpty ? nil : String(decoding: token, as: UTF8.self)
     }
 
-    /// The text between the quotes. The opening quote must be next.
+    /// Reads the text between quotes. The opening quote must be next.
     ///
-    /// - Returns: nil, with nothing read, if the closing quote is missing.
+    /// - Returns: Nil, with nothing read, if the closing quote is missing.
     mutating func quotedString() -> String? {
         guard position < unclosedQuote ?? .max else { return nil }
         var text: [UInt8] = []
@@ -122,21 +126,21 @@ struct HTTPFieldReader {
         }
     }
 
-    /// Moves to the next separator that is not in quotes. A quote that is not closed counts as any byte.
+    /// Moves to the next separator outside of quotes. A quote that is not closed counts as an ordinary byte.
     mutating func skip(to separator: UInt8) {
         while let byte = next, byte != separator {
             if byte != UInt8(ascii: "\"") || quotedString() == nil { position += 1 }
         }
     }
 
-    /// The text up to a separator, without the blanks around it.
+    /// Reads the text up to a separator, without the blanks around it.
     mutating func text(upTo separator: UInt8) -> String {
         let text = bytes[position...].prefix { $0 != separator }
         position = text.endIndex
         return String(decoding: text, as: UTF8.self).trimmed
     }
 
-    /// The elements of a list.
+    /// Reads the elements of a list.
     mutating func elements() -> [String] {
         var elements: [String] = []
         skipListSeparators()
@@ -149,7 +153,7 @@ struct HTTPFieldReader {
         return elements
     }
 
-    /// Whether the element of the list ends here, blanks aside.
+    /// Returns whether the element of the list ends here, apart from blanks.
     func isAtSeparator(_ separator: UInt8 = UInt8(ascii: ",")) -> Bool {
         let rest = bytes[position...].first { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
         return rest == nil || rest == separator
@@ -162,7 +166,7 @@ struct EntityTag: Hashable, Sendable {
     let opaqueTag: String
     let isWeak: Bool
 
-    /// - Parameter field: the value of `ETag`. The result is nil if it is not exactly one valid tag.
+    /// Creates a tag from the value of `ETag`. The result is nil unless the value is exactly one valid tag.
     init?(_ field: String) {
         let text = field.trimmed
         isWeak = text.hasPrefix("W/")
@@ -173,7 +177,7 @@ struct EntityTag: Hashable, Sendable {
         else { return nil }
     }
 
-    /// - Returns: nil if there is no valid `ETag`.
+    /// Creates a tag from the headers. The result is nil if they have no valid `ETag`.
     init?(_ headers: HTTPHeaders) {
         guard let tag = headers.single("ETag", .unanimous, EntityTag.init) else { return nil }
         self = tag
@@ -181,22 +185,22 @@ struct EntityTag: Hashable, Sendable {
 
     var text: String { isWeak ? "W/" + opaqueTag : opaqueTag }
 
-    /// Compares weakly (section 8.8.3.2).
+    /// Compares two tags weakly (section 8.8.3.2).
     func isWeaklyEqual(to other: EntityTag) -> Bool {
         opaqueTag == other.opaqueTag
     }
 }
 
-/// The value of `Content-Type`: the type and its charset (RFC 9110, section 8.3.1).
+/// The value of `Content-Type`: the media type and its charset (RFC 9110, section 8.3.1).
 package struct MediaType: Equatable {
-    /// Type and subtype in lower case: `text/html`.
+    /// The type and subtype in lower case: `text/html`.
     package let essence: String
     /// The value of the parameter `charset`, without quotes; nil if there is none.
     let charset: String?
 
-    /// - Parameter field: the value of the header field. The result is nil if it does not begin with a type.
+    /// Creates a media type from the value of a field. The result is nil if the value does not begin with a type.
     package init?(_ field: String) {
-        // Repeated fields, joined by a proxy, a transport or ``HTTPHeaders``: the last valid one counts.
+        // A proxy, a transport or ``HTTPHeaders`` has joined repeated fields: use the last valid one.
         guard !field.utf8.contains(UInt8(ascii: ",")) else {
             var reader = HTTPFieldReader(field)
             guard let last = reader.elements().reversed().lazy.compactMap(Self.init(element:)).first else { return nil }
@@ -210,7 +214,7 @@ package struct MediaType: Equatable {
         let bytes = field.utf8
         let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
         let text = field[..<end]
-        // Most are written so; characters cost far more than bytes.
+        // Most types are plain. Comparing characters costs far more than comparing bytes.
         let isPlain = text.utf8.allSatisfy { (0x21..<0x7F).contains($0) && $0.lowercasedASCII == $0 }
         let essence = isPlain ? String(text) : text.trimmed.lowercased()
         guard essence.utf8.contains(UInt8(ascii: "/")) else { return nil }
@@ -218,7 +222,7 @@ package struct MediaType: Equatable {
         charset = end == bytes.endIndex ? nil : Self.charset(in: field[end...])
     }
 
-    /// - Returns: nil if there is no valid `Content-Type`.
+    /// Creates a media type from the headers. The result is nil if they have no valid `Content-Type`.
     init?(_ headers: HTTPHeaders) {
         guard let type = headers.single("Content-Type", .last, MediaType.init(_:)) else { return nil }
         self = type
@@ -232,14 +236,16 @@ package struct MediaType: Equatable {
         essence == "text/html" || essence == "application/xhtml+xml"
     }
 
-    /// Whether the type matches a pattern: `application/json`, `text/*` or `*/*`.
+    /// Returns whether the type matches a pattern: `application/json`, `text/*` or `*/*`.
     func matches(_ pattern: String) -> Bool {
         let pattern = MediaType(pattern)?.essence ?? pattern.lowercased()
         if pattern == "*/*" || pattern == essence { return true }
         return pattern.hasSuffix("/*") && essence.hasPrefix(pattern.dropLast())
     }
 
-    /// - Parameter parameters: each with the semicolon before it. The first valid charset counts.
+    /// Returns the first valid charset.
+    ///
+    /// - Parameter parameters: The parameters, each with the semicolon before it.
     private static func charset(in parameters: Substring) -> String? {
         var reader = HTTPFieldReader(String(parameters))
         while reader.take(UInt8(ascii: ";")) {
@@ -259,7 +265,7 @@ package struct MediaType: Equatable {
 }
 
 extension StringProtocol {
-    /// The text without the white space of ASCII at both ends. Other white space, such as U+00A0, may be meant.
+    /// The string without ASCII whitespace at both ends. Other whitespace, such as U+00A0, can be intended.
     package var trimmed: String {
         let isWhite = { (byte: UInt8) in byte == 0x20 || (0x09...0x0D).contains(byte) }
         var bytes = Array(utf8)[...].drop(while: isWhite)

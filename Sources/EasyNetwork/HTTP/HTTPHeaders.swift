@@ -1,6 +1,6 @@
 /// The header fields of a message, in order, with repeats (RFC 9110, section 5).
 ///
-/// Names are case-insensitive. The subscript joins the values of a repeated field with `", "`, as section 5.3 allows;
+/// Names are case-insensitive. The subscript joins the values of a repeated field with `", "`, as section 5.3 allows.
 /// ``values(for:)`` returns them separately, as `Set-Cookie` requires.
 ///
 /// ```swift
@@ -15,24 +15,24 @@ public struct HTTPHeaders: Hashable, Sendable {
     /// for field in response.headers { print(field.name, field.value) }
     /// ```
     public struct Field: Hashable, Sendable {
-        /// The name, as it is sent. Comparisons ignore its case.
+        /// The name as it is sent. Comparisons ignore its case.
         public var name: String
-        /// The value. If its bytes are not UTF-8, it is read as ISO 8859-1, but the field keeps them: a copy of the
-        /// field is sent with the same bytes.
+        /// The value. If its bytes are not UTF-8, it is read as ISO 8859-1. The field preserves the bytes: a copy of
+        /// the field is sent with the same bytes.
         public var value: String {
             get { raw.fieldText }
             set { raw = newValue }
         }
-        /// The value with its bytes, as `String(fieldBytes:)` makes it.
+        /// The value with its bytes, as `String(fieldBytes:)` stores them.
         package var raw: String
 
-        /// Creates a field. A transport checks its syntax before it sends it.
+        /// Creates a field. A transport checks its syntax before sending it.
         public init(name: String, value: String) {
             self.name = name
             raw = value
         }
 
-        /// Compares values exactly and names without case.
+        /// Compares values exactly, and names without regard to case.
         public static func == (left: Field, right: Field) -> Bool {
             left.raw == right.raw && left.name.isEqualIgnoringASCIICase(to: right.name)
         }
@@ -50,20 +50,20 @@ public struct HTTPHeaders: Hashable, Sendable {
         fields = []
     }
 
-    /// Creates headers of fields, in their order.
+    /// Creates headers from fields, in their order.
     public init(_ fields: [Field]) {
         self.fields = fields
     }
 
-    /// The fields of a dictionary, ordered by name so that equal dictionaries give equal messages.
+    /// Creates headers from a dictionary. They are ordered by name, so that equal dictionaries produce equal messages.
     public init(_ dictionary: [String: String]) {
         fields = dictionary.sorted { $0.key < $1.key }.map { Field(name: $0.key, value: $0.value) }
     }
 
     /// The values of the field, in order, joined with `", "`; nil if there is none.
     ///
-    /// Setting a value replaces the first field of that name in its place and removes the others; setting nil removes
-    /// all.
+    /// Setting a value replaces the first field of that name in its place and removes the others. Setting nil removes
+    /// all of them.
     public subscript(name: String) -> String? {
         get {
             guard let first = index(of: name) else { return nil }
@@ -83,19 +83,19 @@ public struct HTTPHeaders: Hashable, Sendable {
         }
     }
 
-    /// The fields are not iterated: that copies each, which costs more than the comparison.
+    /// Searches by index. Iterating over the fields would copy each, which costs more than the comparison.
     private func index(of name: String, from start: Int = 0) -> Int? {
         var index = start
         while index < fields.count, !fields[index].name.isEqualIgnoringASCIICase(to: name) { index += 1 }
         return index < fields.count ? index : nil
     }
 
-    /// The values of every field of that name, in order.
+    /// Returns the values of all fields of that name, in order.
     public func values(for name: String) -> [String] {
         rawValues(for: name).map(\.fieldText)
     }
 
-    /// The values with their bytes, for what goes back to the server.
+    /// Returns the values with their bytes, for fields that are sent back to the server.
     package func rawValues(for name: String) -> [String] {
         var values: [String] = []
         var next = index(of: name)
@@ -106,13 +106,13 @@ public struct HTTPHeaders: Hashable, Sendable {
         return values
     }
 
-    /// Which value of a repeated field counts.
+    /// A rule that selects the value of a repeated field.
     enum Choice { case first, last, unanimous }
 
-    /// The value of a field that a message has once (RFC 9110, section 5.5), read from its bytes. Some servers and
-    /// proxies add another one.
+    /// Returns the value of a field that a message must have at most once (RFC 9110, section 5.5), parsed from its
+    /// bytes. Some servers and proxies add another one.
     ///
-    /// - Parameter choice: the first or the last valid value; or any, if all are valid and equal.
+    /// - Parameter choice: The first or the last valid value; or any value, if all are valid and equal.
     func single<Value: Equatable>(_ name: String, _ choice: Choice, _ read: (String) -> Value?) -> Value? {
         guard let first = index(of: name) else { return nil }
         // Most fields occur once.
@@ -127,25 +127,25 @@ public struct HTTPHeaders: Hashable, Sendable {
         }
     }
 
-    /// Appends a field, and keeps existing ones of the same name.
+    /// Appends a field and keeps existing fields of the same name.
     public mutating func add(_ value: String, for name: String) {
         fields.append(Field(name: name, value: value))
     }
 
-    /// Removes every field of that name.
+    /// Removes all fields of that name.
     public mutating func remove(_ name: String) {
         fields.removeAll { $0.name.isEqualIgnoringASCIICase(to: name) }
     }
 
-    /// Whether both are unchanged copies of one value, and so equal. A fast check: equal headers may have different
-    /// storage.
+    /// Returns whether both are unchanged copies of one value, and therefore equal. The check is fast, but equal
+    /// headers can have different storage.
     func hasStorage(of other: HTTPHeaders) -> Bool {
         fields.withUnsafeBufferPointer { own in
             other.fields.withUnsafeBufferPointer { own.count == $0.count && own.baseAddress == $0.baseAddress }
         }
     }
 
-    /// These headers with the fields of `other`, which replace those of the same name.
+    /// Returns these headers with the fields of `other` added. They replace fields of the same name.
     public func merging(_ other: HTTPHeaders) -> HTTPHeaders {
         if other.isEmpty { return self }
         var merged = HTTPHeaders(fields.filter { field in other.index(of: field.name) == nil })
@@ -161,7 +161,7 @@ extension HTTPHeaders: RandomAccessCollection {
 }
 
 extension HTTPHeaders: ExpressibleByDictionaryLiteral {
-    /// The fields in the written order, repeats included.
+    /// Creates headers with the fields in the written order, including repeated ones.
     public init(dictionaryLiteral elements: (String, String)...) {
         self.init(elements.map { Field(name: $0.0, value: $0.1) })
     }
@@ -173,7 +173,7 @@ extension HTTPHeaders: CustomStringConvertible, CustomReflectable {
         fields.map(\.description).joined(separator: "\n")
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// An empty mirror, so that a dump shows no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -184,16 +184,16 @@ extension HTTPHeaders.Field: CustomStringConvertible, CustomReflectable {
         return "\(field.name): \(field.value)".cleaned()
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// An empty mirror, so that a dump shows no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension HTTPHeaders {
-    /// The bytes that they keep in memory, roughly.
+    /// The approximate size in memory, in bytes.
     package var size: Int { reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 64 } }
 
-    /// The fields that identify the sender, see ``Redaction/isSecret(_:)``. A redirect to another origin drops them;
-    /// the cache and ``RepeatPolicy/join`` keep answers apart by them.
+    /// The fields that identify the sender, see ``Redaction/isSecret(_:)``. A redirect to another origin drops them.
+    /// The cache and ``RepeatPolicy/join`` keep responses with different credentials apart.
     var credentials: HTTPHeaders {
         HTTPHeaders(filter(\.isCredential))
     }
@@ -202,7 +202,7 @@ extension HTTPHeaders {
         HTTPHeaders(filter { !$0.isCredential })
     }
 
-    /// The headers without the ``credentials`` that are unchanged since `original`.
+    /// Returns the headers without the ``credentials`` that are unchanged since `original`.
     func withoutCredentials(of original: HTTPHeaders) -> HTTPHeaders {
         HTTPHeaders(filter { !$0.isCredential || original[$0.name] != $0.value })
     }

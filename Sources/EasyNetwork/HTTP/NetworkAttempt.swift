@@ -8,8 +8,8 @@ import Foundation
 /// // retry: GET https://api.example.com/users/1 → 404
 /// ```
 ///
-/// A request that is redirected, retried or sent again with other credentials has several; ``NetworkResponse/history``
-/// and ``NetworkError/history`` list them in order.
+/// A request that is redirected, retried or resent with other credentials has several attempts.
+/// ``NetworkResponse/history`` and ``NetworkError/history`` list them in order.
 public struct NetworkAttempt: Sendable {
     /// The reason why a message was sent.
     ///
@@ -17,7 +17,7 @@ public struct NetworkAttempt: Sendable {
     /// let redirects = response.history.filter { $0.reason == .redirect }
     /// ```
     ///
-    /// A struct and not an enum, so that a new reason breaks no `switch`.
+    /// This type is a struct instead of an enum, so that a new reason breaks no `switch`.
     public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
 
@@ -29,17 +29,18 @@ public struct NetworkAttempt: Sendable {
 
         /// The first message of the request.
         public static let first = Reason(rawValue: "first")
-        /// The previous answer was a redirect, see ``RedirectPolicy``.
+        /// The previous response was a redirect; see ``RedirectPolicy``.
         public static let redirect = Reason(rawValue: "redirect")
-        /// The previous attempt failed, see ``RetryPolicy``.
+        /// The previous attempt failed; see ``RetryPolicy``.
         public static let retry = Reason(rawValue: "retry")
-        /// The server refused the credential of the previous attempt, and there is another one.
+        /// The server rejected the credential of the previous attempt, and another one is available.
         public static let authentication = Reason(rawValue: "authentication")
-        /// The previous answer, a 304, confirmed something else than the cache has.
+        /// The previous response, a 304, confirmed a different entry from the one in the cache.
         public static let unconditional = Reason(rawValue: "unconditional")
-        /// The previous answer did not continue the part of the body that was already there, see ``DownloadOperation``.
+        /// The previous response did not continue the part of the body that was already received; see
+        /// ``DownloadOperation``.
         public static let startOver = Reason(rawValue: "start over")
-        /// An interceptor asked for it, see ``ResponseDecision/sendAgain(after:)``.
+        /// An interceptor asked to resend the request; see ``ResponseDecision/sendAgain(after:)``.
         public static let again = Reason(rawValue: "again")
     }
 
@@ -49,29 +50,30 @@ public struct NetworkAttempt: Sendable {
     /// The head of the message.
     public internal(set) var request: NetworkError.Request
 
-    /// The seconds that the request waited before it, as a ``RetryPolicy`` or an interceptor asked.
+    /// The number of seconds that the request waited before this message, as a ``RetryPolicy`` or an interceptor
+    /// requested.
     public internal(set) var delay: TimeInterval = 0
 
-    /// The status of the answer; nil if there was none.
+    /// The status of the response; nil if there was none.
     public internal(set) var statusCode: Int?
 
-    /// The reason why there was no complete answer; nil if there was one. The status of a
-    /// redirect, a challenge or a refusal counts all the same.
+    /// The reason why no complete response was received; nil if one was. A redirect, a challenge or a refusal also
+    /// counts as a complete response.
     public internal(set) var errorCode: NetworkError.Code?
 
-    /// The measurements of the exchange; nil if there are none.
+    /// The metrics of the exchange; nil if there are none.
     public internal(set) var metrics: TransportMetrics?
 
-    /// The reason why the cache did not answer instead; nil if it was not asked.
+    /// The reason why the cache did not provide the response; nil if it was not consulted.
     public internal(set) var cacheMiss: CacheMiss?
 
-    /// The span of the message; nil without a trace.
+    /// The span of the message; nil if it is not traced.
     package internal(set) var span: TraceSpan?
 
-    /// The beginning of a body that was used while it came, for a listener that asked for it.
+    /// The beginning of a body that was consumed as it arrived, for a listener that requested an excerpt.
     package internal(set) var beginning: BodyExcerpt?
 
-    /// The attempt for listeners; the history does not keep what they are told of the body.
+    /// Returns the attempt with an excerpt of the body, for listeners. The history does not keep the excerpt.
     func told(with beginning: BodyExcerpt?) -> NetworkAttempt {
         guard let beginning else { return self }
         var copy = self
@@ -87,24 +89,24 @@ extension NetworkAttempt: CustomStringConvertible, CustomReflectable {
         return "\(reason): \(request.method) \(Redaction.standard.redacted(request.url)) → \(end)"
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// An empty mirror, so that a dump shows no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension [NetworkAttempt] {
-    /// The number of attempts; a redirect is a part of its attempt.
+    /// The number of attempts. A redirect is part of its attempt.
     var attemptCount: Int {
         count { $0.reason != .redirect }
     }
 }
 
-/// The reason why the cache did not answer.
+/// The reason why the cache did not provide the response.
 ///
 /// ```swift
 /// if error.code == .notCached, error.cacheMiss == .expired { showOldItems() }
 /// ```
 ///
-/// A struct and not an enum, so that a new reason breaks no `switch`.
+/// This type is a struct instead of an enum, so that a new reason breaks no `switch`.
 public struct CacheMiss: RawRepresentable, Hashable, Error, CustomStringConvertible {
     public let rawValue: String
 
@@ -114,26 +116,27 @@ public struct CacheMiss: RawRepresentable, Hashable, Error, CustomStringConverti
 
     public var description: String { rawValue }
 
-    /// There is no entry.
+    /// The cache has no entry.
     public static let absent = CacheMiss(rawValue: "absent")
     /// The entry is older than the policy, the cache or its own headers allow.
     public static let expired = CacheMiss(rawValue: "expired")
-    /// It was stored with another ``CachePolicy/version``.
+    /// The entry was stored with another ``CachePolicy/version``.
     public static let version = CacheMiss(rawValue: "version")
-    /// It was stored with other ``CachePolicy/sensitiveData``.
+    /// The entry was stored with another value of ``CachePolicy/sensitiveData``.
     public static let sensitiveData = CacheMiss(rawValue: "sensitive data")
-    /// It was stored by another version of the app.
+    /// The entry was stored by another version of the app.
     public static let appVersion = CacheMiss(rawValue: "app version")
-    /// Its file was cut or altered, and has been removed.
+    /// The entry's file was truncated or altered. It has been removed.
     public static let damaged = CacheMiss(rawValue: "damaged")
-    /// It fails today's validation, or today's mapping; in the latter case it has been removed.
+    /// The entry fails the current validation or mapping. If mapping failed, it has been removed.
     public static let unreadable = CacheMiss(rawValue: "unreadable")
-    /// It answers a request with other header fields (`Vary`; RFC 9111, section 4.1).
+    /// The entry belongs to a request with other header fields (`Vary`; RFC 9111, section 4.1).
     public static let varies = CacheMiss(rawValue: "varies")
-    /// The request or the entry requires asking the server (`no-cache`, a range that it does not have, a precondition).
+    /// The request or the entry requires a request to the server: for `no-cache`, for a range that the entry does not
+    /// have, or for a precondition.
     public static let mustAsk = CacheMiss(rawValue: "must ask")
-    /// The call ignored the cache: ``RequestOperation/ignoresCache``.
+    /// The call ignored the cache; see ``RequestOperation/ignoresCache``.
     public static let ignored = CacheMiss(rawValue: "ignored")
-    /// A request of this kind has no key, see ``CachePolicy``.
+    /// A request of this kind has no key; see ``CachePolicy``.
     public static let noKey = CacheMiss(rawValue: "no key")
 }

@@ -5,18 +5,18 @@ import FoundationNetworking
 #endif
 
 extension NetworkError: LocalizedError, CustomStringConvertible {
-    /// A sentence for a person: the failure, its message, and the server's, without the secrets that ``Redaction``
-    /// recognizes. An answer that cannot be read is for a developer to mend, and has its request here; for other
-    /// failures that is in ``description``.
+    /// A sentence for a person: the failure, its message and the server's message, without the secrets that
+    /// ``Redaction`` recognizes. For a response that cannot be read, it includes the request, because a developer must
+    /// fix this. For other failures only ``description`` includes the request.
     public var errorDescription: String? { sentence(withRequest: code == .cannotParseResponse) }
 
     private func sentence(withRequest: Bool) -> String {
         var sentence = code.summary
         if let statusCode, code == .unacceptableStatus || code == .unauthorized {
             let reason = HTTPURLResponse.localizedString(forStatusCode: statusCode)
-            sentence = "The server answered \(statusCode) \(reason)"
+            sentence = "The server responded with \(statusCode) \(reason)"
         }
-        // Each part by itself, since a secret may go to the end of its part.
+        // Redact each part separately, because a secret can extend to the end of its part.
         let redaction = Redaction.standard
         if let message { sentence += ": " + redaction.redacted(message.withoutFullStop) }
         if let serverMessage { sentence += ": " + redaction.redacted(serverMessage.cleaned().withoutFullStop) }
@@ -35,12 +35,12 @@ extension NetworkError: LocalizedError, CustomStringConvertible {
 extension NetworkError: CustomNSError {
     public static var errorDomain: String { "EasyNetwork.NetworkError" }
 
-    /// The number of the ``code``.
+    /// The raw value of the ``code``.
     public var errorCode: Int { code.rawValue }
 
-    /// The text, the underlying error and the URL, without the secrets that ``Redaction`` recognizes, since loggers and
-    /// crash reporters send this dictionary away. The underlying error is reduced to its domain, code, texts and URLs;
-    /// ``NetworkError/underlying`` is complete.
+    /// The description, the underlying error and the URL, without the secrets that ``Redaction`` recognizes, because
+    /// loggers and crash reporters upload this dictionary. The underlying error is reduced to its domain, code, strings
+    /// and URLs; ``NetworkError/underlying`` is complete.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [:]
         info[NSLocalizedDescriptionKey] = errorDescription
@@ -51,28 +51,31 @@ extension NetworkError: CustomNSError {
 
     private static let bridgedKey = "EasyNetwork.NetworkError"
 
-    /// The error as an `NSError` that ``init(bridged:)`` converts back. `as NSError` loses it on Linux.
+    /// The error as an `NSError` that ``init(bridged:)`` converts back. On Linux, `as NSError` loses the error.
     var bridged: NSError {
         var info = errorUserInfo
         info[Self.bridgedKey] = self
         return NSError(domain: Self.errorDomain, code: errorCode, userInfo: info)
     }
 
-    /// - Parameter error: any error; one that was not ``bridged`` becomes ``Code/cannotParseResponse``.
+    /// Creates an error from an `NSError`.
+    ///
+    /// - Parameter error: Any error. One that was not ``bridged`` becomes ``Code/cannotParseResponse``.
     init(bridged error: NSError) {
         self = error.userInfo[Self.bridgedKey] as? NetworkError ?? .thrown(error, otherwise: .cannotParseResponse)
     }
 }
 
 extension NSError {
-    /// ``NetworkError/Code/cannotParseResponse`` as an `NSError`, for an unexpected answer.
+    /// Returns ``NetworkError/Code/cannotParseResponse`` as an `NSError`, for an unexpected response.
     ///
     /// ```swift
     /// do { show(try UserMapper.process(json)) } catch { handleFailure(NSError.cannotParseResponse(underlying: error)) }
     /// ```
     ///
-    /// - Parameter underlying: what the mapper has thrown. Its words become the ``NetworkError/message``, and it the
-    ///   ``NetworkError/underlying`` error; a ``NetworkError`` with this code stays as it is. Default nil.
+    /// - Parameter underlying: The error that the mapper threw. It becomes the ``NetworkError/underlying`` error, and
+    ///   its description becomes the ``NetworkError/message``. A ``NetworkError`` with this code is returned unchanged.
+    ///   Defaults to `nil`.
     public static func cannotParseResponse(underlying: (any Error)? = nil) -> NSError {
         if let error = underlying as? NetworkError, error.code == .cannotParseResponse { return error.bridged }
         return NetworkError(
@@ -86,11 +89,11 @@ extension NSError {
 // MARK: - Debugging
 
 extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
-    /// All properties on several lines, without the secrets that ``Redaction`` recognizes. It is for logs and
-    /// debuggers, and shows at most 4,000 characters of the body.
+    /// All properties on several lines, without the secrets that ``Redaction`` recognizes. The description is for logs
+    /// and debuggers, and shows at most 4,000 characters of the body.
     public var debugDescription: String {
         var lines = Self.lines(of: self)
-        // A loop and no recursion, since the errors may form a long chain.
+        // A loop is used instead of recursion, because the errors can form a long chain.
         var next = underlying
         var depth = 1
         while let error = next, depth <= 8 {
@@ -109,7 +112,7 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
         return lines.joined(separator: "\n")
     }
 
-    /// Without children, so that a dump shows ``debugDescription`` only.
+    /// An empty mirror, so that a dump shows only ``debugDescription``.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 
     private static func lines(of error: NetworkError) -> [String] {
@@ -132,12 +135,12 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
 }
 
 extension NetworkError.Request: CustomStringConvertible, CustomReflectable {
-    /// Method and address, without user, password, query and fragment.
+    /// The method and the URL without user, password, query and fragment.
     public var description: String {
         "\(method.cleaned(limit: 40)) \(url.withoutSecrets)"
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// An empty mirror, so that a dump shows no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -149,7 +152,7 @@ struct DebugText {
         lines = [title.cleaned()]
     }
 
-    /// Adds a value, whose further lines are indented, so that text from outside cannot forge a line.
+    /// Adds a value. Its further lines are indented, so that a string from outside cannot forge a line.
     mutating func add(_ name: String, _ value: String?) {
         guard let value, !value.isEmpty else { return }
         let parts = value.cleaned(limit: 4_000, keepsLines: true)
@@ -158,21 +161,21 @@ struct DebugText {
         lines += parts.dropFirst().map { "    \($0)" }
     }
 
-    /// Adds the fields without their secrets.
+    /// Adds header fields without their secrets.
     mutating func add(_ name: String, _ headers: HTTPHeaders) {
         guard !headers.isEmpty else { return }
         lines.append("  \(name):")
         lines += headers.map { "    " + $0.description.cleaned(limit: 1_000) }
     }
 
-    /// Adds the last twenty messages if there is more than one; the other lines describe a single one.
+    /// Adds the last twenty messages if there is more than one. The other lines describe a single message.
     mutating func add(_ name: String, _ history: [NetworkAttempt]) {
         guard history.count > 1 else { return }
         lines.append("  \(name):")
         lines += history.suffix(20).map { "    \($0)" }
     }
 
-    /// Adds the length of the body, and its text if ``Redaction`` can take the secrets out.
+    /// Adds the length of the body, and its text if ``Redaction`` can remove the secrets.
     mutating func add(_ name: String, _ body: Data?, contentType: String?) {
         guard let body else { return }
         guard !body.isEmpty else { return add(name, "empty") }

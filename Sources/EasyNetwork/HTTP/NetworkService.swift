@@ -1,4 +1,4 @@
-/// The vocabulary of a request: its ``Method`` and where its parameters go, ``QueryType``.
+/// The vocabulary of a request: its ``Method``, and the ``QueryType`` that says where its parameters are sent.
 ///
 /// ```swift
 /// struct AddUser: BaseAPIRequest {
@@ -16,16 +16,16 @@ public enum NetworkService {
     /// var method: NetworkService.Method { .delete }
     /// ```
     ///
-    /// Any token is a method: `NetworkService.Method(rawValue: "PROPFIND")`. A request with another text, such as one
-    /// with a space, fails with ``NetworkError/Code/invalidRequest``.
+    /// Any token is a method: `NetworkService.Method(rawValue: "PROPFIND")`. A request with any other string, such as
+    /// one with a space, fails with ``NetworkError/Code/invalidRequest``.
     public struct Method: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
 
         /// Creates a method from its name.
         ///
-        /// - Parameter rawValue: the method's name, in any case; it is kept and sent in upper case.
+        /// - Parameter rawValue: The method's name, in any case. It is stored and sent in upper case.
         public init(rawValue: String) {
-            // Only a to z: `uppercased()` would turn a dotless i into I, and so an invalid name into a token.
+            // Convert only a to z: `uppercased()` would turn a dotless i into I, and an invalid name into a token.
             self.rawValue = String(decoding: rawValue.utf8.map(\.uppercasedASCII), as: UTF8.self)
         }
 
@@ -33,7 +33,7 @@ public enum NetworkService {
 
         /// `GET`: reads a resource (RFC 9110, section 9.3.1).
         public static let get = Method(rawValue: "GET")
-        /// `POST`: has the resource process the body (section 9.3.3).
+        /// `POST`: asks the resource to process the body (section 9.3.3).
         public static let post = Method(rawValue: "POST")
         /// `PUT`: creates or replaces a resource (section 9.3.4).
         public static let put = Method(rawValue: "PUT")

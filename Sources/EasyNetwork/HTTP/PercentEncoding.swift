@@ -1,6 +1,6 @@
-/// Percent-encoding of bytes (RFC 3986, section 2.1), with upper-case digits.
+/// Percent-encoding of bytes (RFC 3986, section 2.1), with upper-case hexadecimal digits.
 enum PercentEncoding {
-    /// The bytes that a component allows without encoding, as a table for speed.
+    /// The bytes that a component allows without encoding, stored as a table for speed.
     struct Allowed: Sendable {
         private let table: [Bool]
 
@@ -14,13 +14,13 @@ enum PercentEncoding {
         func contains(_ byte: UInt8) -> Bool { table[Int(byte)] }
 
         private static let subDelimiters = "!$&'()*+,;="
-        /// RFC 3986, section 2.3.
+        /// The unreserved characters (RFC 3986, section 2.3).
         static let unreserved = Allowed("-._~")
-        /// WHATWG URL, application/x-www-form-urlencoded.
+        /// The characters of application/x-www-form-urlencoded (WHATWG URL).
         static let form = Allowed("*-._")
         static let path = Allowed("-._~" + subDelimiters + ":@/")
         static let query = Allowed("-._~" + subDelimiters + ":@/?")
-        /// All components, and what separates them.
+        /// The characters of all components, and the delimiters between them.
         fileprivate static let reference = Allowed("-._~" + subDelimiters + ":@/?#[]")
     }
 
@@ -29,22 +29,22 @@ enum PercentEncoding {
         encode(text, allowed, keepsEscapes: false)
     }
 
-    /// Encodes every byte that is not allowed, and leaves existing escapes as they are. A `%` that begins no escape is
+    /// Encodes every byte that is not allowed, and keeps existing escapes. A `%` that does not begin an escape is
     /// encoded.
     static func mend(_ text: some StringProtocol, _ allowed: Allowed) -> String {
         encode(text, allowed, keepsEscapes: true)
     }
 
-    /// A reference (RFC 3986, section 4.1) that a server has sent, in which bytes that are not UTF-8 are encoded as they
-    /// came.
+    /// Encodes the bytes that are not UTF-8 in a reference (RFC 3986, section 4.1) from a server, as they were
+    /// received.
     static func mendBytes(of reference: String) -> String {
         guard reference.hasKeptBytes else { return reference }
         return String(decoding: encode(reference.fieldBytes, .reference, keepsEscapes: true), as: UTF8.self)
     }
 
-    /// The bytes with their escapes resolved. A `%` that begins no escape stays.
+    /// Decodes the escapes. A `%` that does not begin an escape stays.
     ///
-    /// - Parameter isForm: whether a `+` is a blank.
+    /// - Parameter isForm: Whether a `+` stands for a blank. Defaults to `false`.
     static func decode(_ bytes: some Collection<UInt8>, isForm: Bool = false) -> [UInt8] {
         let source = Array(bytes)
         var result: [UInt8] = []
@@ -66,7 +66,7 @@ enum PercentEncoding {
     }
 
     private static func encode(_ text: some StringProtocol, _ allowed: Allowed, keepsEscapes: Bool) -> String {
-        // The usual case.
+        // Most strings need no encoding.
         if text.utf8.withContiguousStorageIfAvailable({ $0.allSatisfy(allowed.contains) }) == true {
             return String(text)
         }

@@ -1,8 +1,8 @@
 import Foundation
 
 extension Redaction {
-    /// The ``HostSettings/secretNames`` of all hosts: what one host calls a secret is hidden wherever it is printed,
-    /// also where no host is known, as in the name of a job or in ``HTTPHeaders/description``.
+    /// The ``HostSettings/secretNames`` of all hosts. A name that is secret for one host is hidden wherever it is
+    /// printed, even where the host is unknown, as in the name of a job or in ``HTTPHeaders/description``.
     private static let hostNames = Locked<Set<String>>([])
     private static let hasHostNames = Flag(false)
 

@@ -89,7 +89,8 @@ package enum WorkQueue {
         return try code()
     }
 
-    /// Starts a task on the queue. Before macOS 15, iOS 18 and their siblings, the task runs on Swift's default executor.
+    /// Starts a task on the queue. Before macOS 15, iOS 18 and their siblings, the task runs on Swift's default
+    /// executor.
     ///
     /// The task counts as user code, because interceptors, authenticators and requests run in it. Only ``finish(_:)``
     /// does not.
@@ -176,7 +177,8 @@ extension UUID {
 }
 
 extension DispatchQueue {
-    /// Runs work on the queue, or in a simulation on its loop. The package adds all of its work through this method.
+    /// Runs work on the queue, or in a simulation on its loop. Work that can be part of a simulation is added only
+    /// through this method.
     package func add(_ work: @escaping @Sendable () -> Void) {
         if let loop = WorkQueue.loop { loop.add(work, to: self) } else { async(execute: work) }
     }

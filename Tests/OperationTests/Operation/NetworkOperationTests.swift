@@ -118,7 +118,7 @@ struct NetworkOperationTests {
         expect(last.error?.code, equals: .dependencyFailed)
         expect(last.error?.rootCause.code, equals: .unauthorized)
         for job in jobs.dropFirst() {
-            expect(job.error?.message, equals: "'sign in': The server wants other credentials")
+            expect(job.error?.message, equals: "'sign in': The server requires other credentials")
         }
         expect(jobs.dropFirst().allSatisfy { $0.executionCount == 0 })
     }
@@ -148,7 +148,7 @@ struct NetworkOperationTests {
         expect(texts[0].hasSuffix("sent: OperationTests.NetworkOperationTests.Refusal."), "\(texts)")
         expect(!texts[0].contains("abcdef"))
         expect(texts[1], equals: start + "Cancelled.")
-        expect(texts[2], equals: start + "It took too long: job 1.")
+        expect(texts[2], equals: start + "The request timed out: job 1.")
         expect(texts[3].hasPrefix(start + "The request cannot be sent: "))
         expect(texts.allSatisfy { !$0.contains("0x") && !$0.contains("$") && !$0.contains("Operation<") }, "\(texts)")
     }

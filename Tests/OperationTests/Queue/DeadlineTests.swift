@@ -59,7 +59,7 @@ struct DeadlineTests {
         expect(later.executionCount == 0 && later.error?.code == .timedOut && clock.pendingCount == 0)
         expect(
             later.error?.localizedDescription,
-            equals: "It took too long: its deadline of 3 s has passed: it waits because the queue is suspended."
+            equals: "The request timed out: its deadline of 3 s has passed: it waits because the queue is suspended."
         )
     }
 

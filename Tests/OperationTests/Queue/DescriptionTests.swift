@@ -45,7 +45,7 @@ struct DescriptionTests {
         await expect(eventually { first.isFinished })
         expect("\(first)", equals: "TestJob 'sign-in': has succeeded")
         let failed =
-            "RequestOperation<GetNews> 'news': has failed: NetworkError.unacceptableStatus: The server answered 503"
+            "RequestOperation<GetNews> 'news': has failed: NetworkError.unacceptableStatus: The server responded with 503"
         expect("\(news)".hasPrefix(failed), "\(news)")
     }
 

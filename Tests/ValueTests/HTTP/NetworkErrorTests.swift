@@ -21,7 +21,7 @@ struct NetworkErrorTests {
             request: .init(method: "GET", url: url),
             attempts: 2
         )
-        let sentence = "The server answered 404 \(notFound): No such user"
+        let sentence = "The server responded with 404 \(notFound): No such user"
         expect(error.localizedDescription, equals: sentence + ".")
         expect("\(error)", equals: "NetworkError.unacceptableStatus: \(sentence) (GET https://h:8443/a/b).")
         error.serverMessage = "No such user."
