@@ -1,30 +1,31 @@
 import Foundation
 
-/// Takes secrets out of headers, URLs, JSON, forms and other text before they are shown.
+/// Removes secrets from headers, URLs, JSON, forms and other text before they are shown.
 ///
 /// ```swift
 /// print(Redaction.standard.redacted(response.headers))
 /// ```
 ///
-/// A value is secret by its name: a header, a URL parameter, a form field, a JSON key, an XML element or attribute, or
-/// what is before a colon, that is called Authorization, Cookie or password, or whose name contains token, secret,
-/// API key, signature and the like, in any spelling (`access_token`, `accessToken`, `X-Access-Token`). The words of the
-/// name decide: `security_code` is secret, `status_code` and `keyboard` are not. In an array of JSON the string after such
-/// a name is secret: `["Authorization", "…"]`. The parameters `code` and `key` of a URL or a form are secret too, and so
-/// are user and password of a URL, and what looks like a credential after `Bearer`. Encoded addresses, forms and JSON
-/// within a parameter are looked into. A secret without such a name, like a token in a path, is not recognized.
+/// A value is secret because of its name: the name of a header, URL parameter, form field, JSON key, XML element or
+/// attribute, or the word before a colon. Secret names are Authorization, Cookie and password, and names that contain
+/// token, secret, API key, signature and the like, in any spelling (`access_token`, `accessToken`, `X-Access-Token`).
+/// The words of the name decide: `security_code` is secret, `status_code` and `keyboard` are not. In a JSON array, the
+/// string after such a name is secret: `["Authorization", "…"]`. The parameters `code` and `key` of a URL or a form are
+/// secret, too, and so are the user and password of a URL, and anything after `Bearer` that looks like a credential.
+/// Encoded URLs, forms and JSON inside a parameter are searched as well. A secret without such a name, like a token in
+/// a path, is not recognized.
 ///
-/// All that the package prints (errors, log, HAR, `curl` commands, timeline, graph) goes through it. ``HostSettings``
-/// has a list for names of your own, ``HostSettings/secretNames``, which each redaction of the program knows.
+/// All output of the package (errors, log, HAR, `curl` commands, timeline, graph) is redacted. To add names of your
+/// own, set ``HostSettings/secretNames``, which applies to every redaction in the program.
 public struct Redaction: Hashable, Sendable {
-    /// The replacement for a secret. It is valid in a URL too.
+    /// The replacement for a secret. It is also valid in a URL.
     public static let mark = "REDACTED"
 
     /// A redaction without additional names.
     public static let standard = Redaction()
 
-    /// Additional secret names, besides those of all hosts (``HostSettings/secretNames``), compared by their letters
-    /// and digits without case. Default none.
+    /// The additional secret names, apart from the ``HostSettings/secretNames`` of all hosts. They are compared by
+    /// their letters and digits, ignoring case. Empty by default.
     public let names: Set<String>
 
     /// Creates a redaction with additional secret names.
@@ -32,13 +33,13 @@ public struct Redaction: Hashable, Sendable {
         self.names = Self.normalized(names)
     }
 
-    /// Whether the value of a header, parameter or key with this name is secret.
+    /// Returns whether the value of a header, parameter or key with this name is secret.
     public func isSecret(_ name: String) -> Bool {
         name.utf8Bytes(isSecret)
     }
 
-    /// The headers with their secret values replaced. The scheme of credentials stays: `Bearer REDACTED`. In other
-    /// values, such as `Location`, the secrets of URLs are replaced.
+    /// Returns the headers with their secret values replaced. The scheme of credentials stays: `Bearer REDACTED`. In
+    /// other values, such as `Location`, the secrets of URLs are replaced.
     public func redacted(_ headers: HTTPHeaders) -> HTTPHeaders {
         HTTPHeaders(headers.map(redacted))
     }
@@ -48,20 +49,22 @@ public struct Redaction: Hashable, Sendable {
         return HTTPHeaders.Field(name: field.name, value: value)
     }
 
-    /// The URL without user and password, and with secret parameters of query and fragment replaced.
+    /// Returns the URL without user and password, and with the secret parameters of its query and fragment replaced.
     public func redacted(_ url: URL) -> String {
         redacted(url.absoluteString)
     }
 
-    /// The text with its secrets replaced: `https://user:password@host`, `token=abc`, `token="a b"`, and, to the end of
-    /// the line, `Authorization: Bearer abc`.
+    /// Returns the string with its secrets replaced. Examples are `https://user:password@host`, `token=abc`, `token="a
+    /// b"`, and `Authorization: Bearer abc`, which is replaced to the end of the line.
     public func redacted(_ text: String) -> String {
         redacted(text, level: 0)
     }
 
+    /// Returns the string with its secrets replaced.
+    ///
     /// - Parameters:
-    ///   - level: how many encodings are around the text.
-    ///   - isDecoded: whether it is the decoded value of a parameter, in which only `&` ends a value.
+    ///   - level: The number of encodings around the string.
+    ///   - isDecoded: Whether the string is the decoded value of a parameter, in which only `&` ends a value.
     private func redacted(_ text: String, level: Int, isDecoded: Bool = false) -> String {
         text.utf8Bytes { bytes in
             RedactionScanner.redacted(bytes, by: self, level: level, isDecoded: isDecoded)
@@ -69,18 +72,18 @@ public struct Redaction: Hashable, Sendable {
         .map { String(decoding: $0, as: UTF8.self) } ?? text
     }
 
-    /// The text of a body without its secrets, if it is a JSON object or array, or has the content type of a form. JSON
-    /// is written again: on one line, with sorted keys.
+    /// Returns the text of a body without its secrets, if it is a JSON object or array, or has the content type of a
+    /// form. JSON is serialized again, on one line and with sorted keys.
     ///
-    /// - Returns: nil for any other body, since its secrets cannot be recognized.
+    /// - Returns: Nil for any other body, because its secrets cannot be recognized.
     public func redactedText(of body: Data, contentType: String? = nil) -> String? {
         if let text = redactedJSON(body) { return text }
         guard contentType.flatMap(MediaType.init)?.essence == "application/x-www-form-urlencoded" else { return nil }
         return redacted(form: body)
     }
 
-    /// The words of a transport, which may quote the address of a proxy: everything before the last `@` may be user and
-    /// password.
+    /// Returns an error message of a transport without secrets. It can quote the URL of a proxy, so everything before
+    /// the last `@` is treated as user and password.
     func transportWords(_ text: String) -> String {
         let bytes = Array(text.utf8)
         guard let end = bytes.lastIndex(of: UInt8(ascii: "@")) else { return redacted(text) }
@@ -90,15 +93,15 @@ public struct Redaction: Hashable, Sendable {
         return redacted(String(decoding: bytes[..<start] + Array(Self.mark.utf8) + bytes[end...], as: UTF8.self))
     }
 
-    /// An error with the same domain and code, and with the texts, URLs and underlying errors of its dictionary without
-    /// their secrets.
+    /// Returns an error with the same domain and code. The strings, URLs and underlying errors of its dictionary are
+    /// redacted.
     ///
-    /// - Parameter depth: how many levels of underlying errors are kept.
+    /// - Parameter depth: The number of levels of underlying errors that are kept.
     func redacted(_ error: any Error, depth: Int = 8) -> any Error {
-        // It redacts its own dictionary.
+        // A NetworkError redacts its own dictionary.
         if error is NetworkError { return error }
         let error = error as NSError
-        // The dictionary of a Swift error does not have its text.
+        // The dictionary of a Swift error does not contain its description.
         var information: [String: Any] = [NSLocalizedDescriptionKey: redacted(error.localizedDescription)]
         for (key, value) in error.userInfo where !isSecret(key) {
             switch value {
@@ -115,7 +118,7 @@ public struct Redaction: Hashable, Sendable {
 // MARK: - Credentials
 
 extension Redaction {
-    /// The mark, with the scheme of credentials before it: `Bearer REDACTED`.
+    /// Returns the mark after the scheme of the credentials: `Bearer REDACTED`.
     static func credentials(_ value: String) -> String {
         let scheme = value.prefix { $0 != " " }
         return isScheme(scheme.utf8) ? "\(scheme) \(mark)" : mark
@@ -132,10 +135,10 @@ extension Redaction {
 // MARK: - Encoded values
 
 extension Redaction {
-    /// The highest number of encodings, one in another, that are looked into.
+    /// The maximum number of nested encodings that are searched.
     static let levelLimit = 4
 
-    /// A form, in which only `&` ends a value.
+    /// Redacts a form, in which only `&` ends a value.
     private func redacted(form body: Data) -> String {
         let fields = body.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { field -> String in
             let equals = field.firstIndex(of: UInt8(ascii: "=")) ?? field.endIndex
@@ -150,9 +153,9 @@ extension Redaction {
         return fields.joined(separator: "&")
     }
 
-    /// The value of a parameter, which may be an address, a form or JSON.
+    /// Redacts the value of a parameter, which can be a URL, a form or JSON.
     ///
-    /// - Returns: nil if there is no secret in it.
+    /// - Returns: Nil if it contains no secret.
     func redacted(encoded bytes: some Collection<UInt8>, level: Int, isForm: Bool = false) -> String? {
         let decoded = PercentEncoding.decode(bytes, isForm: isForm)
         guard isForm || !decoded.elementsEqual(bytes) else { return nil }
@@ -164,9 +167,10 @@ extension Redaction {
         return PercentEncoding.encode(shown, .form)
     }
 
-    /// The parameters `code` (RFC 6749, section 4.1.2) and `key` are secret in a URL or a form only.
+    /// Returns whether a parameter is secret. The names `code` (RFC 6749, section 4.1.2) and `key` are secret only in a
+    /// URL or a form.
     ///
-    /// - Parameter name: with its escapes.
+    /// - Parameter name: The name with its escapes.
     func isSecretParameter(_ name: String, mayBeWord: Bool = true) -> Bool {
         let name =
             name.utf8.contains(UInt8(ascii: "%"))
@@ -178,13 +182,15 @@ extension Redaction {
 // MARK: - JSON
 
 extension Redaction {
-    /// - Parameter level: how many encodings are around it.
-    /// - Returns: nil if the body is no JSON object or array.
+    /// Redacts a JSON object or array.
+    ///
+    /// - Parameter level: The number of encodings around the body.
+    /// - Returns: Nil if the body is not a JSON object or array.
     private func redactedJSON(_ body: Data, level: Int = 0) -> String? {
         guard level < Self.levelLimit, Self.mayBeJSON(body), let json = try? JSONSerialization.jsonObject(with: body)
         else { return nil }
         let result = redacted(json: json, level: level)
-        // Without this check Foundation traps at a number that is not finite.
+        // Without this check, Foundation traps on a number that is not finite.
         guard JSONSerialization.isValidJSONObject(result),
             let data = try? JSONSerialization.data(
                 withJSONObject: result,
@@ -194,10 +200,11 @@ extension Redaction {
         return String(decoding: data, as: UTF8.self)
     }
 
-    /// Whether the body may be a JSON object or array: a failure of Foundation's reader costs far more than this look.
+    /// Returns whether the body can be a JSON object or array. A failure of Foundation's reader costs far more than
+    /// this check.
     private static func mayBeJSON(_ body: Data) -> Bool {
         body.withUnsafeBytes { bytes in
-            // UTF-16 and UTF-32, and a mark of the order of bytes.
+            // The body can be UTF-16 or UTF-32, or begin with a byte order mark.
             if bytes.prefix(4).contains(where: { $0 == 0 || $0 >= 0x80 }) { return true }
             let first = bytes.first { !($0 == 0x20 || (0x09...0x0D).contains($0)) }
             return first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
@@ -213,7 +220,7 @@ extension Redaction {
             }
         case let object as [String: Any]:
             var result: [String: Any] = [:]
-            // As in `{"name":"password","value":"…"}`.
+            // The object names a secret, as `{"name":"password","value":"…"}` does.
             let isNamedSecret = ["name", "key", "type", "field"].contains {
                 (object[$0] as? String).map(isSecret) ?? false
             }
@@ -226,15 +233,16 @@ extension Redaction {
         }
     }
 
-    /// Whether the element follows the name of a secret: `["Authorization", "…"]`, or one such pair after another.
+    /// Returns whether the element follows the name of a secret: in `["Authorization", "…"]`, or in a list of such
+    /// pairs.
     private func isNamed(_ array: [Any], _ index: Int) -> Bool {
         guard array.count % 2 == 0, index % 2 == 1, !(array[index] is NSNull) else { return false }
         guard let name = array[index - 1] as? String, name.utf8.allSatisfy(Self.isPartOfName) else { return false }
         return isSecret(name)
     }
 
-    /// JSON in a string is redacted as JSON. A string with other markup and the name of a secret is replaced as a
-    /// whole, since the end of its secrets is unknown.
+    /// Redacts a string of a JSON value. JSON in the string is redacted as JSON. A string with other markup and the
+    /// name of a secret is replaced completely, because the end of its secrets is unknown.
     private func redacted(string: String, level: Int) -> String {
         if let text = redactedJSON(Data(string.utf8), level: level + 1) { return text }
         if string.utf8.contains(where: { "{<".utf8.contains($0) }), hasSecretName(string) { return Self.mark }
@@ -245,8 +253,9 @@ extension Redaction {
 // MARK: - Bodies of any format
 
 extension Redaction {
-    /// Whether the text has the name of a secret where its value may be next to it, other than in `name=value`: as a
-    /// key before a colon, in quotes, as an element of XML, as a column, or as a part of a form: `name=password`.
+    /// Returns whether the text contains the name of a secret where its value can be next to it, other than in
+    /// `name=value`: as a key before a colon, in quotes, as an XML element, as a column, or as a part of a form
+    /// (`name=password`).
     package func hasSecretName(_ text: String) -> Bool {
         text.utf8Bytes { bytes in
             guard bytes.hasByte(of: Self.beforeKey) || bytes.hasByte(of: ":>=") else { return false }
@@ -267,7 +276,7 @@ extension Redaction {
         }
     }
 
-    /// Whether a name that may have escapes of JSON is secret: `\u0074oken`, in a string with more backslashes.
+    /// Returns whether a name that can contain JSON escapes is secret: `\u0074oken`, or the same with more backslashes.
     func isSecret(escaped name: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         guard name.contains(UInt8(ascii: "\\")) else { return isSecret(UnsafeBufferPointer(rebasing: name)) }
         var decoded: [UInt8] = []
@@ -287,7 +296,7 @@ extension Redaction {
         return decoded.withUnsafeBufferPointer(isSecret)
     }
 
-    /// Whether a character of a name is written as an escape there, with backslashes for up to four levels of JSON.
+    /// Returns whether an escaped character of a name begins here, with backslashes for up to four levels of JSON.
     private static func isEscape(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> Bool {
         let backslash = UInt8(ascii: "\\")
         return bytes[index] == backslash && bytes[index...].prefix(9).first { $0 != backslash } == UInt8(ascii: "u")

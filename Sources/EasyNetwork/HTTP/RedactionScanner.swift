@@ -1,9 +1,9 @@
 import Foundation
 
-/// Finds the secrets of a text whose format is not known: addresses, parameters, header fields, JSON and XML, whole or
-/// in pieces, in one pass. Where the end of a secret is not certain, it takes more rather than less.
+/// Finds the secrets of a text of unknown format, in one pass: in URLs, parameters, header fields, JSON and XML,
+/// complete or in pieces. Where the end of a secret is uncertain, the scanner replaces more rather than less.
 struct RedactionScanner {
-    /// The delimiter around the address or the parameter at hand: a quote, with so many backslashes before it, or `<`.
+    /// The delimiter around the current URL or parameter: a quote with this number of backslashes before it, or `<`.
     private struct Enclosure {
         let end: UInt8
         let escapeCount: Int
@@ -16,30 +16,32 @@ struct RedactionScanner {
     private let hasEscapes: Bool
 
     private var result: [UInt8] = []
-    /// The end of what the result has.
+    /// The end of the input that has been copied to the result.
     private var copied = 0
     private var index = 0
     private var enclosure: Enclosure?
-    /// In an address, a colon stands before no value.
+    /// Whether the scanner is inside a URL, where a colon does not precede a value.
     private var isInAddress = false
-    /// Whether a name here would be that of an element of XML.
+    /// Whether a name at this position would be the name of an XML element.
     private var isElement = false
-    /// The start of a word that one blank divides from the next one.
+    /// The start of a word that is separated from the next one by a single blank.
     private var previousWord: Int?
     /// The end of the last piece with escapes that was decoded.
     private var decodedEnd = 0
 
+    /// Returns the bytes with their secrets replaced.
+    ///
     /// - Parameters:
-    ///   - level: how many encodings are around the text.
-    ///   - isDecoded: whether it is the decoded value of a parameter, in which only `&` ends a value.
-    /// - Returns: nil if there is no secret.
+    ///   - level: The number of encodings around the text.
+    ///   - isDecoded: Whether the text is the decoded value of a parameter, in which only `&` ends a value.
+    /// - Returns: Nil if there is no secret.
     static func redacted(
         _ bytes: UnsafeBufferPointer<UInt8>,
         by redaction: Redaction,
         level: Int,
         isDecoded: Bool
     ) -> [UInt8]? {
-        // No secret is without one of them.
+        // Every secret has at least one of these bytes next to it.
         guard bytes.hasByte(of: "=:%<, ") else { return nil }
         var scanner = RedactionScanner(bytes, redaction, level, isDecoded)
         return scanner.redacted()
@@ -57,7 +59,7 @@ struct RedactionScanner {
         return copied == 0 ? nil : result + bytes[copied...]
     }
 
-    /// Replaces the bytes, and goes on behind them.
+    /// Replaces the bytes, and continues after them.
     private mutating func replace(_ range: Range<Int>, with text: String = Redaction.mark) {
         result += bytes[copied..<range.lowerBound]
         result += text.utf8
@@ -104,7 +106,7 @@ struct RedactionScanner {
         if byte(end) != UInt8(ascii: ":") { isElement = false }
         if readCredential(behind: start..<end) { return }
 
-        // The name may be in quotes, with blanks behind it.
+        // The name can be in quotes, with blanks after it.
         var next = end
         while byte(next) == UInt8(ascii: "\\") { next += 1 }
         if let quote = byte(next), "\"'`".utf8.contains(quote) { next += 1 } else { next = end }
@@ -124,9 +126,9 @@ struct RedactionScanner {
         }
     }
 
-    /// A piece with escapes: an address, a form or JSON in a parameter or a path.
+    /// Reads a piece with escapes: a URL, a form or JSON in a parameter or a path.
     ///
-    /// - Returns: whether it was replaced.
+    /// - Returns: Whether the piece was replaced.
     @discardableResult
     private mutating func readEncoded(isValue: Bool) -> Bool {
         guard hasEscapes, index >= decodedEnd else { return false }
@@ -142,9 +144,9 @@ struct RedactionScanner {
         return true
     }
 
-    /// `<password>…</password>`, also with a prefix or attributes.
+    /// Reads an XML element: `<password>…</password>`, with or without a prefix or attributes.
     ///
-    /// - Returns: whether it was replaced.
+    /// - Returns: Whether the element was replaced.
     private mutating func readElement(_ name: Range<Int>) -> Bool {
         guard isSecret(name), let next = byte(name.upperBound), next == UInt8(ascii: ">") || next <= 0x20 else {
             return false
@@ -167,7 +169,7 @@ struct RedactionScanner {
             let own = closing.lastIndex(of: UInt8(ascii: ":")).map { $0 + 1 } ?? closing.startIndex
             if closing[own...].elementsEqual(bytes[name]) { end = slash - 1 }
         }
-        // A sentence may have a `<token>` that stands for one.
+        // A sentence can contain `<token>` as a placeholder.
         if end == nil, next == UInt8(ascii: ">") {
             guard let first = byte(start), first > 0x20, !"\"'`.,;)".utf8.contains(first) else { return false }
         }
@@ -175,13 +177,13 @@ struct RedactionScanner {
         return true
     }
 
-    /// A text that looks like a credential behind `Bearer` or `Basic`, and not like the next word of a sentence.
+    /// Reads text after `Bearer` or `Basic` that looks like a credential, and not like the next word of a sentence.
     ///
-    /// - Returns: whether it was replaced.
+    /// - Returns: Whether the text was replaced.
     private mutating func readCredential(behind word: Range<Int>) -> Bool {
         guard byte(word.upperBound) == UInt8(ascii: " "), Self.isScheme(bytes[word]) else { return false }
         let start = word.upperBound + 1
-        // RFC 9110, section 11.2.
+        // These are the bytes of a token68 (RFC 9110, section 11.2).
         let text = bytes[start...].prefix {
             $0.isLetter || $0.isDigit || "-._~+/".utf8.contains($0)
         }
@@ -192,14 +194,14 @@ struct RedactionScanner {
         return true
     }
 
-    /// `name=value`, `name="a value"`, `name = value`.
+    /// Reads `name=value`, `name="a value"` or `name = value`.
     private mutating func readParameter(_ name: Range<Int>, equals: Int, _ before: Int?) {
         let isDirect = equals == name.upperBound
         guard isSecretParameter(name, mayBeWord: isDirect) || !isDirect && isSecretKey(name, before) else {
             readNamedValue(name, from: equals + 1)
             return
         }
-        // In a file of settings a value goes to the end of its line.
+        // In a settings file, a value extends to the end of its line.
         let isLine = !isDirect || isFirstInLine(name.lowerBound)
         var start = equals + 1
         while isLine, isBlank(start) { start += 1 }
@@ -208,7 +210,7 @@ struct RedactionScanner {
         if end > start { replace(start..<end) }
     }
 
-    /// `Name: value`, `"name": "value"`.
+    /// Reads `Name: value` or `"name": "value"`.
     private mutating func readField(colon: Int) {
         var start = colon + 1
         while isBlank(start) { start += 1 }
@@ -222,18 +224,18 @@ struct RedactionScanner {
             replace(start..<end)
             return
         }
-        // JSON, a block of YAML and a key of PEM go on in the next lines.
+        // JSON, a YAML block and a PEM key continue on the next lines.
         let goesOn = "{[|>".utf8.contains(bytes[start]) || bytes.has("-----", at: start)
         let end = goesOn ? bytes.count : bytes[start...].firstIndex { $0 == 0x0A || $0 == 0x0D } ?? bytes.count
         let value = bytes[start..<end]
         guard value.contains(where: { $0.isLetter || $0.isDigit || $0 >= 0x80 }) else { return }
-        // The words of a mapper tell types, and no value.
+        // A mapper's message names types, and contains no value.
         let text = String(decoding: value, as: UTF8.self)
         if text.hasPrefix("expected "), text.contains(" but found ") { return }
         replace(start..<end, with: Redaction.credentials(text))
     }
 
-    /// `name="password"` in a form or a page, and `"name": "password"`: the value is somewhere behind it.
+    /// Reads `name="password"` in a form or a page, or `"name": "password"`. The value is somewhere after it.
     private mutating func readNamedValue(_ name: Range<Int>, from start: Int) {
         guard name.count == 4, bytes[name].elementsEqual("name".utf8) else { return }
         let from = bytes[start...].firstIndex { !($0 == 0x20 || "\"'\\".utf8.contains($0)) } ?? bytes.count
@@ -243,7 +245,9 @@ struct RedactionScanner {
         replace(to..<bytes.count, with: " " + Redaction.mark)
     }
 
-    /// Whether a secret that was replaced is there.
+    /// Skips a secret that has already been replaced.
+    ///
+    /// - Returns: Whether there was one.
     private mutating func skipMark(at start: Int) -> Bool {
         let value = bytes[start...].prefix { !isEndOfMark($0) }
         let isMark = value.elementsEqual(Redaction.mark.utf8)
@@ -266,14 +270,14 @@ struct RedactionScanner {
 extension RedactionScanner {
     private func isSecret(_ name: Range<Int>) -> Bool {
         if redaction.isSecret(UnsafeBufferPointer(rebasing: bytes[name])) { return true }
-        // In a key such as `\u0074oken` the word begins behind the backslash.
+        // In a key such as `\u0074oken`, the word begins after the backslash.
         let backslash = UInt8(ascii: "\\")
         guard name.lowerBound > 0, bytes[name.lowerBound - 1] == backslash else { return false }
         let before = bytes[..<name.lowerBound].lastIndex { $0 != backslash && !Self.isNameByte($0) }
         return redaction.isSecret(escaped: bytes[(before.map { $0 + 1 } ?? 0)..<name.upperBound])
     }
 
-    /// As in `["Authorization", "…"]`.
+    /// Returns whether the name begins a pair, as in `["Authorization", "…"]`.
     private func isFirstOfPair(_ name: Range<Int>) -> Bool {
         let quote = name.lowerBound - 1
         guard quote > 0, "\"'".utf8.contains(bytes[quote]) else { return false }
@@ -289,7 +293,7 @@ extension RedactionScanner {
         )
     }
 
-    /// Whether the word ends a name of several words: `API key: abc`.
+    /// Returns whether the word ends a name of several words: `API key: abc`.
     private func isSecretKey(_ name: Range<Int>, _ before: Int?) -> Bool {
         guard let before, ["key", "code"].contains(String(decoding: bytes[name], as: UTF8.self).lowercased()) else {
             return false
@@ -297,7 +301,7 @@ extension RedactionScanner {
         return isSecret(before..<name.upperBound)
     }
 
-    /// Whether names of parameters contain the byte, escapes and brackets included.
+    /// Returns whether names of parameters contain the byte. Escapes and brackets are included.
     static func isNameByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "%"), UInt8(ascii: "["),
@@ -308,7 +312,7 @@ extension RedactionScanner {
     }
 
     private static func isScheme(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-        // Longer words are none.
+        // No scheme in this search is longer than nine bytes.
         guard word.count <= 9, let first = word.first, "bBdDnN".utf8.contains(first) else { return false }
         return Redaction.isScheme(word)
     }
@@ -332,13 +336,14 @@ extension RedactionScanner {
         bytes[..<index].reversed().prefix { $0 == UInt8(ascii: "\\") }.count
     }
 
-    /// The number of bytes of two slashes, which JSON may escape; nil if there are none.
+    /// Returns the number of bytes of two slashes, which JSON can escape; nil if there are no two slashes.
     private func countOfSlashes(at index: Int) -> Int? {
         if bytes.has([0x2F, 0x2F], at: index) { return 2 }
         return bytes.has([0x5C, 0x2F, 0x5C, 0x2F], at: index) ? 4 : nil
     }
 
-    /// The index behind a value in quotes; nil if there is no quote. JSON in a string has escapes before both quotes.
+    /// Returns the index after a value in quotes; nil if there is no quote. JSON in a string has escapes before both
+    /// quotes.
     private func endOfQuotes(from start: Int) -> Int? {
         let open = bytes[start...].firstIndex { $0 != UInt8(ascii: "\\") } ?? bytes.count
         guard let quote = byte(open), "\"'`".utf8.contains(quote) else { return nil }
@@ -369,8 +374,8 @@ extension RedactionScanner {
         return position
     }
 
-    /// The index of the `@` behind user and password, or the end of a text that is cut within a password; nil if there
-    /// are none.
+    /// Returns the index of the `@` after user and password, or the end of a text that is cut within a password. Nil if
+    /// there is no user or password.
     private func endOfUserInformation(from start: Int) -> Int? {
         let end = bytes[start...].firstIndex(where: isEndOfAuthority) ?? bytes.count
         let authority = bytes[start..<end]

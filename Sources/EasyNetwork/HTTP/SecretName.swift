@@ -1,16 +1,16 @@
-/// Which names of headers, parameters, fields and keys name a secret.
+/// Decides which names of headers, parameters, fields and keys are names of secrets.
 ///
-/// A name is split into words: at every character that is neither letter nor digit, at a change of case, and around
-/// digits. So `status_code` and `app_keyboard` stay visible, `accessCode` and `X-Key` do not. A name that is written as
-/// one word, such as `accesstoken`, is recognized too.
+/// A name is split into words: at every character that is not a letter or digit, at a change of case, and around
+/// digits. `status_code` and `app_keyboard` are therefore not secret, but `accessCode` and `X-Key` are. A name that is
+/// written as one word, such as `accesstoken`, is recognized, too.
 ///
-/// The file needs nothing but the standard library, because the program Generate compiles it too: with a dependency on
-/// this module, its plugin would build the whole module a second time.
+/// The file uses only the standard library, because the program Generate compiles it, too. With a dependency on this
+/// module, Generate's plugin would build the whole module a second time.
 enum SecretName {
     /// The letters and digits of a name, in lower case.
     struct Words {
         let letters: UnsafeBufferPointer<UInt8>
-        /// Whether a word begins at the letter: 1 or 0. Has one more, for the end.
+        /// For each letter, 1 if a word begins there, otherwise 0. One more element marks the end.
         fileprivate let starts: UnsafeBufferPointer<UInt8>
 
         var text: String { String(decoding: letters, as: UTF8.self) }
@@ -39,7 +39,7 @@ enum SecretName {
                 let kind = Kind(name[index])
                 defer { last = kind }
                 if kind == .separator { continue }
-                // The last of several capitals begins the next word: `APIKey`.
+                // The last of several capitals begins the next word, as in `APIKey`.
                 let isNext = kind == .capital && index + 1 < name.count && Kind(name[index + 1]) == .letter
                 let isStart = isNext || kind != last && !(kind == .letter && last == .capital)
                 space[count] = kind == .capital ? name[index] | 0x20 : name[index]
@@ -71,7 +71,8 @@ enum SecretName {
 }
 
 extension SecretName.Words {
-    /// Whether a part of secret names is there: in a word, or as several whole words, even as a plural.
+    /// Returns whether a part of secret names occurs here: within a word, or as one or several whole words, singular or
+    /// plural.
     fileprivate func has(oneOf parts: [[UInt8]], at start: Int) -> Bool {
         for part in parts where letters[start...].starts(with: part) {
             let end = start + part.count
@@ -84,7 +85,7 @@ extension SecretName.Words {
         return false
     }
 
-    /// Whether the name ends with a secret name, which a number may follow.
+    /// Whether the name ends with a secret name, which can be followed by a number.
     fileprivate var endsWithSecret: Bool {
         guard let last = letters.lastIndex(where: { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
             return false
@@ -102,7 +103,7 @@ extension SecretName.Words {
 // MARK: - Tables
 
 extension SecretName {
-    /// Words by their first or last two bytes, see ``index(_:_:)``.
+    /// Returns a table of words by their first or last two bytes; see ``index(_:_:)``.
     private static func table(_ texts: [String], by pair: (Substring.UTF8View) -> Substring.UTF8View) -> [[[UInt8]]] {
         var table = [[[UInt8]]](repeating: [], count: 1_024)
         for text in texts {
@@ -112,10 +113,10 @@ extension SecretName {
         return table
     }
 
-    /// The place in a table of the words with this pair of letters or digits.
+    /// Returns the index of the words with this pair of letters or digits.
     fileprivate static func index(_ first: UInt8, _ second: UInt8) -> Int { Int(first & 31) << 5 | Int(second & 31) }
 
-    /// Parts of secret names.
+    /// The parts of secret names.
     private static let parts = table(
         [
             "assertion", "authentication", "authorization", "basicauth", "cookie", "credential", "csrf", "hmac", "jwt",
@@ -125,7 +126,7 @@ extension SecretName {
         by: { $0.prefix(2) }
     )
 
-    /// What is before `key` in secret names. Most keys are none: `primary_key`, `sort_key`, `Idempotency-Key`.
+    /// The words before `key` in secret names. Most keys are not secret: `primary_key`, `sort_key`, `Idempotency-Key`.
     private static let keys = [
         "access", "account", "activation", "admin", "aes", "api", "app", "application", "appwrite", "auth", "client",
         "consumer", "decryption", "deploy", "developer", "encryption", "function", "functions", "license", "master",
@@ -133,14 +134,14 @@ extension SecretName {
         "shared", "signing", "ssh", "storage", "subscription", "webhook", "write",
     ]
 
-    /// What is before `code` in secret names. Most codes are none: `status_code`, `zip_code`, `country_code`.
+    /// The words before `code` in secret names. Most codes are not secret: `status_code`, `zip_code`, `country_code`.
     private static let codes = [
         "2fa", "access", "activation", "auth", "backup", "confirmation", "device", "email", "factor", "invitation",
         "invite", "login", "mfa", "onetime", "otp", "pairing", "pin", "recovery", "reset", "security", "sms", "unlock",
         "user", "verification", "verify",
     ]
 
-    /// Words with such a part that name no secret.
+    /// Words that contain such a part, but are not secret.
     fileprivate static let harmless = [
         "secretar", "tokenisation", "tokeniser", "tokenization", "tokenizer", "xauthor",
     ]
@@ -155,14 +156,14 @@ extension SecretName {
         by: { $0.suffix(2) }
     )
 
-    /// What is before them in one word: `userpass`, but not `compass`.
+    /// The words that precede such a name in one word: `userpass`, but not `compass`.
     fileprivate static let owners = [
         "admin", "api", "app", "card", "client", "db", "email", "ftp", "http", "ldap", "login", "mail", "my", "mysql",
         "new", "old", "phone", "proxy", "redis", "root", "sms", "smtp", "sql", "user", "web", "x",
     ]
     .map { Array($0.utf8) }
 
-    /// Names that count harmless tokens, as language models do.
+    /// Names that count harmless tokens, as in the APIs of language models.
     private static let counts = [
         "cached", "completion", "input", "max", "maxcompletion", "maxinput", "maxnew", "maxoutput", "min", "minnew",
         "num", "output", "prompt", "reasoning", "remaining", "total", "used",

@@ -1,17 +1,18 @@
 import Foundation
 
-/// Stands in a string for a segment of a path that would lead to another resource.
+/// A mark in a string that replaces a path segment which would lead to another resource.
 ///
-/// A string interpolation cannot throw, and does not know what the string is for. So it writes this mark, and everything
-/// that a message is made of is checked for it: a string that is meant for a path may end up in a query, a header or a
-/// body. The mark consists of noncharacters, which no text has, and is long enough that no binary body has it.
+/// A string interpolation cannot throw, and does not know the purpose of the string. It therefore inserts this mark,
+/// and every part of a message is checked for it, because a string that is intended for a path can end up in a query, a
+/// header or a body. The mark consists of noncharacters, which no text contains, and is long enough not to occur in a
+/// binary body.
 enum SegmentMark {
     static let text = String(decoding: [0xFDD0, 0xFDD1, 0xFDD0, 0xFDD1], as: UTF16.self)
 
-    /// In an address and in a form.
+    /// The mark in a URL and in a form.
     private static let encoded = PercentEncoding.encode(text, .unreserved)
 
-    /// The mark in UTF-8, percent-encoded, and in UTF-16 as binary property lists have it.
+    /// The mark in UTF-8, percent-encoded, and in UTF-16 as in binary property lists.
     private static let forms = [
         Array(text.utf8), Array(encoded.utf8), text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] },
     ]
@@ -32,7 +33,7 @@ enum SegmentMark {
         }
     }
 
-    /// An address for a message.
+    /// Returns a URL for use in a message.
     static func shown(_ address: String) -> String {
         address.replacingOccurrences(of: encoded, with: "…")
     }

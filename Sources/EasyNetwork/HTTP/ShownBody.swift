@@ -1,17 +1,19 @@
 import Foundation
 
-/// The kept part of a body, for a log or a recording: the whole, or its beginning.
+/// A body, or its beginning, that was kept for a log or a recording.
 package struct BodyExcerpt: Sendable {
     package let bytes: Data
-    /// The length of the whole.
+    /// The length of the complete body, in bytes.
     package let count: Int
 
+    /// Creates an excerpt.
+    ///
     /// - Parameters:
-    ///   - body: the whole, or what there is of it.
-    ///   - count: the length of the whole. Default that of `body`.
-    ///   - limit: how many bytes are kept.
+    ///   - body: The complete body, or the available part of it.
+    ///   - count: The length of the complete body, in bytes. Defaults to the length of `body`.
+    ///   - limit: The maximum number of bytes that are kept.
     package init(_ body: Data, count: Int? = nil, limit: Int) {
-        // Copied, so that the beginning does not keep the whole alive.
+        // The beginning is copied, so that it does not keep the complete body alive.
         bytes = body.count > limit ? Data(Array(body.prefix(limit))) : body
         self.count = count ?? body.count
     }
@@ -19,15 +21,17 @@ package struct BodyExcerpt: Sendable {
     package var isWhole: Bool { bytes.count == count }
 }
 
-/// A body as a log or a recording may show it.
+/// A body in the form in which a log or a recording is allowed to show it.
 package enum ShownBody: Sendable {
     case text(String)
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     case bytes(Data)
-    /// For this reason.
+    /// The body is omitted, for this reason.
     case leftOut(String)
 
-    /// - Parameter redaction: takes the secrets out; nil keeps them.
+    /// Decides how to show a body.
+    ///
+    /// - Parameter redaction: The redaction that removes the secrets; nil keeps them.
     package init(_ body: BodyExcerpt, contentType: String?, _ redaction: Redaction?) {
         guard let redaction else {
             self = Self.text(of: body).map { .text($0) } ?? .bytes(body.bytes)
@@ -49,7 +53,7 @@ package enum ShownBody: Sendable {
         }
     }
 
-    /// The beginning of a text, up to a number of bytes and a whole character.
+    /// Returns the beginning of a string, with at most this number of UTF-8 bytes and only whole characters.
     package static func beginning(of text: String, _ count: Int) -> String {
         guard text.utf8.count > count else { return text }
         var end = text.utf8.index(text.startIndex, offsetBy: count)
@@ -57,12 +61,12 @@ package enum ShownBody: Sendable {
         return String(text[..<end])
     }
 
-    /// The body as text; nil for bytes that are no text in UTF-8.
+    /// Returns the body as a string; nil if it is not UTF-8 text.
     private static func text(of body: BodyExcerpt) -> String? {
-        // The last character of a beginning may be cut.
+        // The last character of an excerpt can be cut.
         for cut in 0...(body.isWhole ? 0 : 3) {
             guard let text = String(data: body.bytes.dropLast(cut), encoding: .utf8) else { continue }
-            // All of them, without branches, so that the processor compares many at once.
+            // The loop reads all bytes without branches, so that the processor compares many bytes at once.
             let found = text.utf8.withContiguousStorageIfAvailable { $0.reduce(0) { $0 | $1.isBinary } }
             return (found ?? text.utf8.reduce(0) { $0 | $1.isBinary }) == 0 ? text : nil
         }
@@ -71,7 +75,7 @@ package enum ShownBody: Sendable {
 }
 
 extension UInt8 {
-    /// 1 for a control character that is in no text, else 0.
+    /// 1 for a control character that does not occur in text, otherwise 0.
     fileprivate var isBinary: UInt8 {
         func equals(_ character: Unicode.Scalar) -> UInt8 { self == UInt8(ascii: character) ? 1 : 0 }
         let isText = equals("\t") | equals("\n") | equals("\u{C}") | equals("\r") | equals("\u{1B}")

@@ -1,4 +1,4 @@
-/// A place in a distributed trace, as a `traceparent` header names it
+/// A position in a distributed trace, as identified by a `traceparent` header
 /// ([W3C Trace Context](https://www.w3.org/TR/trace-context/), levels 1 and 2).
 ///
 /// ```swift
@@ -8,17 +8,17 @@
 /// }
 /// ```
 ///
-/// Messages carry it to hosts with ``HostSettings/sendsTraceContext``. `Timeline` of the product EasyNetworkDiagnostics
-/// records the spans.
+/// Messages to hosts with ``HostSettings/sendsTraceContext`` include the context in their headers. `Timeline` of the
+/// product EasyNetworkDiagnostics records the spans.
 public struct TraceContext: Hashable, Sendable {
-    /// The context of what the current task does: jobs that are made or added in the task, and calls that it makes, are
-    /// parts of its trace. Default nil: each graph of jobs, and each call without a job, begins a trace of its own.
+    /// The context of the current task. Jobs that the task creates or enqueues, and calls that it makes, belong to its
+    /// trace. Defaults to `nil`: each graph of jobs, and each call without a job, begins its own trace.
     ///
-    /// While a job or a call is traced, it is the context of that job or call in ``NetworkOperation/execute()``, in
-    /// filters, interceptors, authenticators, and in redirects that a closure decides.
+    /// While a job or a call is traced, its context is current in ``NetworkOperation/execute()``, in filters,
+    /// interceptors and authenticators, and in closures that decide about redirects.
     @TaskLocal public static var current: TraceContext?
 
-    /// Whether anything in the process uses traces. While not, no task-local value is read and no id is made.
+    /// Whether anything in the process uses traces. If not, no task-local value is read and no ID is generated.
     package static let isUsed = Flag(false)
 
     private let high: UInt64
@@ -26,19 +26,19 @@ public struct TraceContext: Hashable, Sendable {
     package let span: UInt64
     private let flags: UInt8
 
-    /// The `tracestate` that came with the trace, and is passed on as it is; nil for none.
+    /// The `tracestate` that was received with the trace, and is passed on unchanged; nil if there is none.
     public let tracestate: String?
 
-    /// Whether there is a span with the ``spanID``, and not only the beginning of a trace.
+    /// Whether a span with the ``spanID`` exists, and not only the beginning of a trace.
     let hasSpan: Bool
 
     private static let sampled: UInt8 = 1
-    /// Level 2: the last seven bytes of the trace's id are random.
+    /// The flag of level 2 that says that the last seven bytes of the trace ID are random.
     private static let random: UInt8 = 2
 
-    /// Begins a trace with a random id. Its spans have no parent.
+    /// Begins a trace with a random ID. Its first spans have no parent.
     ///
-    /// - Parameter isSampled: see ``isSampled``. Default true.
+    /// - Parameter isSampled: Whether the trace is recorded; see ``isSampled``. Defaults to `true`.
     public init(isSampled: Bool = true) {
         self.init(isSampled: isSampled) { UInt64.random(in: .min ... .max) }
     }
@@ -60,13 +60,13 @@ public struct TraceContext: Hashable, Sendable {
         if !Self.isUsed.isSet { Self.isUsed.isSet = true }
     }
 
-    /// No id is zero.
+    /// Returns a random ID that is not zero.
     private static func id(_ random: () -> UInt64) -> UInt64 {
         let id = random()
         return id == 0 ? 1 : id
     }
 
-    /// A span of this trace with an id of its own.
+    /// Returns a new span of this trace.
     func child(random: () -> UInt64 = { UInt64.random(in: .min ... .max) }) -> TraceContext {
         TraceContext(
             high: high,
@@ -78,20 +78,20 @@ public struct TraceContext: Hashable, Sendable {
         )
     }
 
-    /// The trace without its span.
+    /// The same trace without its span.
     var beginning: TraceContext {
         TraceContext(high: high, low: low, span: span, flags: flags, tracestate: tracestate, hasSpan: false)
     }
 
     package func isInTrace(of other: TraceContext) -> Bool { high == other.high && low == other.low }
 
-    /// The id of the trace: 32 hexadecimal digits in lower case.
+    /// The ID of the trace: 32 hexadecimal digits in lower case.
     public var traceID: String { Self.hex(high) + Self.hex(low) }
 
-    /// The id of the span, the `parent-id` of the specification: 16 hexadecimal digits in lower case.
+    /// The ID of the span, the `parent-id` of the specification: 16 hexadecimal digits in lower case.
     public var spanID: String { Self.hex(span) }
 
-    /// Whether the trace is recorded. If not, it is passed on, and no span of it is recorded.
+    /// Whether the trace is recorded. If not, it is passed on, but none of its spans are recorded.
     public var isSampled: Bool { flags & Self.sampled != 0 }
 
     /// The value of the header: `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`.
@@ -106,14 +106,15 @@ public struct TraceContext: Hashable, Sendable {
 // MARK: - Reading
 
 extension TraceContext {
-    /// Reads the headers of a caller.
+    /// Creates a context from the headers of a caller.
     ///
     /// - Parameters:
-    ///   - traceparent: the value of the header. Nil is returned for one that the specification has a receiver ignore:
-    ///     with digits in upper case, an id of zeros, the version `ff`, or another length. Of a later version the
-    ///     fields of version `00` are read (section 3.2.4 of level 1, "Versioning of traceparent").
-    ///   - tracestate: the value of the header; several are joined by commas. A malformed one is left out, as the
-    ///     specification asks. Default nil.
+    ///   - traceparent: The value of the header. The result is nil for a value that the specification requires a
+    ///     receiver to ignore: one with digits in upper case, an ID of zeros, the version `ff`, or another length. Of a
+    ///     later version, only the fields of version `00` are read (section 3.2.4 of level 1, "Versioning of
+    ///     traceparent").
+    ///   - tracestate: The value of the header. Join several values with commas. A malformed value is omitted, as the
+    ///     specification requires. Defaults to `nil`.
     public init?(traceparent: String, tracestate: String? = nil) {
         let text = Array(traceparent.utf8)
         func number(_ range: Range<Int>) -> UInt64? {
@@ -143,7 +144,7 @@ extension TraceContext {
         )
     }
 
-    /// Whether it has at most 32 members `key=value` (section 3.3.1), no key twice.
+    /// Returns whether the value has at most 32 members `key=value` (section 3.3.1), and no key twice.
     private static func isValid(_ tracestate: String) -> Bool {
         let blanks: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         var keys: Set<[UInt8]> = []
@@ -153,7 +154,7 @@ extension TraceContext {
             guard !member.isEmpty else { continue }
             guard let equals = member.firstIndex(of: UInt8(ascii: "=")) else { return false }
             let key = Array(member[..<equals])
-            // Blanks at the end belong to the list, and not to the value.
+            // Blanks at the end belong to the list instead of the value.
             let value = Array(member[member.index(after: equals)...].reversed().drop(while: blanks))
             guard isKey(key), (1...256).contains(value.count), value.allSatisfy(isPartOfValue),
                 keys.insert(key).inserted
@@ -186,12 +187,15 @@ package final class TraceSpan: Sendable {
     package let context: TraceContext
     private let parent: TraceContext
 
-    /// - Parameter parent: with a span, that is the parent; else the new one begins the trace, or goes on in it.
+    /// Creates a span.
+    ///
+    /// - Parameter parent: The context of the new span. If it has a span, this is the parent. Otherwise the new span
+    ///   has no parent, and begins or continues the trace.
     package init(in parent: TraceContext) {
         context = parent.child()
         self.parent = parent
     }
 
-    /// The id of its parent; nil for the first span of its trace, or one of several.
+    /// The ID of the parent span; nil for a span without parent. A trace can have several of them.
     package var parentID: String? { parent.hasSpan ? parent.spanID : nil }
 }

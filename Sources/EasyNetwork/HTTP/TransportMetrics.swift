@@ -1,6 +1,6 @@
 import Foundation
 
-/// The measurements of one exchange: times, bytes, connection.
+/// The metrics of one exchange: times, bytes and connection.
 ///
 /// ```swift
 /// if let metrics = response.metrics { print(metrics.total, metrics.bytesReceived ?? 0) }
@@ -23,64 +23,64 @@ public struct TransportMetrics: Hashable, Sendable {
         var remoteAddress: String?
     }
 
-    /// In an object of its own: answers, errors and attempts pass them on.
+    /// The values in an object of their own, because responses, errors and attempts pass them on.
     private var values: Shared<Values>
 
-    /// Until the host's name was resolved; nil on a reused connection.
+    /// The time until the host's name was resolved; nil on a reused connection.
     public var nameLookup: TimeInterval? {
         get { values.value.nameLookup }
         set { values.value.nameLookup = newValue }
     }
 
-    /// Until the connection was made; nil on a reused connection.
+    /// The time until the connection was established; nil on a reused connection.
     public var connect: TimeInterval? {
         get { values.value.connect }
         set { values.value.connect = newValue }
     }
 
-    /// Until the connection was secure; nil on a reused connection and without TLS.
+    /// The time until the TLS handshake was complete; nil on a reused connection and without TLS.
     public var tls: TimeInterval? {
         get { values.value.tls }
         set { values.value.tls = newValue }
     }
 
-    /// Until the first byte of the answer.
+    /// The time until the first byte of the response.
     public var firstByte: TimeInterval? {
         get { values.value.firstByte }
         set { values.value.firstByte = newValue }
     }
 
-    /// Until the end.
+    /// The time until the end of the exchange.
     public var total: TimeInterval {
         get { values.value.total }
         set { values.value.total = newValue }
     }
 
-    /// The seconds of waiting for a free connection before the start.
+    /// The number of seconds that the exchange waited for a free connection before its start.
     public var wait: TimeInterval {
         get { values.value.wait }
         set { values.value.wait = newValue }
     }
 
-    /// The bytes sent: the head of the request and its body.
+    /// The number of bytes sent: the head of the request and its body.
     public var bytesSent: Int? {
         get { values.value.bytesSent }
         set { values.value.bytesSent = newValue }
     }
 
-    /// The bytes received: the head of the answer and its body, with content codings on.
+    /// The number of bytes received: the head of the response and its body, before content codings are removed.
     public var bytesReceived: Int? {
         get { values.value.bytesReceived }
         set { values.value.bytesReceived = newValue }
     }
 
-    /// Such as `HTTP/1.1` or `HTTP/2`.
+    /// The protocol, such as `HTTP/1.1` or `HTTP/2`.
     public var networkProtocol: String? {
         get { values.value.networkProtocol }
         set { values.value.networkProtocol = newValue }
     }
 
-    /// Whether the connection was open before; nil when that is not known.
+    /// Whether the connection had been used before; nil if this is unknown.
     public var isReusedConnection: Bool? {
         get { values.value.isReusedConnection }
         set { values.value.isReusedConnection = newValue }
@@ -92,7 +92,7 @@ public struct TransportMetrics: Hashable, Sendable {
         set { values.value.remoteAddress = newValue }
     }
 
-    /// Measurements of the end alone; a transport sets the others that it can measure.
+    /// Creates metrics with only a total time. A transport sets the other values that it can measure.
     public init(total: TimeInterval) {
         values = Shared(Values(total: total))
     }
@@ -114,7 +114,7 @@ public enum TransportPhase: Comparable, Hashable, Sendable, CaseIterable {
     case tls
     /// Sending the request.
     case send
-    /// Waiting for the head of the answer.
+    /// Waiting for the head of the response.
     case firstByte
     /// Receiving the body.
     case body

@@ -2,38 +2,40 @@ import Foundation
 
 /// Joins base URL, api and query into the URL that is sent.
 ///
-/// It joins text, since Foundation escapes `?` in a path and escapes `%20` again.
+/// It joins strings, because Foundation escapes `?` in a path and escapes `%20` a second time.
 ///
-/// Escaped bytes stay as they are. Bytes that a component does not allow, control characters included, are
-/// percent-encoded; in host and port they are an error, as are a user and a password.
+/// Escaped bytes are kept. Bytes that a component does not allow, including control characters, are percent-encoded. In
+/// the host and port they are an error, as are a user and a password.
 enum URLBuilder {
+    /// Builds a URL.
+    ///
     /// - Parameters:
-    ///   - api: an absolute http or https URL, which replaces the base; or a path below the base, with or without a
-    ///     leading slash, with or without query and fragment. Empty for the base itself.
-    ///   - base: the base URL, asked for if the api is a path. Its path and query are kept, its fragment is not.
-    ///   - query: an encoded query, which follows the queries of base and api.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` with a message that says what to mend.
+    ///   - api: An absolute http or https URL, which replaces the base; or a path below the base, with or without a
+    ///     leading slash, query and fragment. Empty for the base itself.
+    ///   - base: The base URL, evaluated only if the api is a path. Its path and query are kept, its fragment is not.
+    ///   - query: An encoded query, which is appended to the queries of base and api.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` with a message that explains how to fix it.
     static func url(
         api: String,
         base: @autoclosure () throws(NetworkError) -> URLParts?,
         query: String?
     ) throws(NetworkError) -> URL {
-        // A copied byte order mark or line break would make a path of an absolute URL.
+        // With a leading byte order mark or line break from copying, an absolute URL would be read as a path.
         if let first = api.unicodeScalars.first,
             first.value <= 0x20 || first.properties.isWhitespace || first == "\u{FEFF}"
         {
-            throw .invalidRequest("the address \"\(shown(api))\" begins with a blank")
+            throw .invalidRequest("the URL \"\(shown(api))\" must not begin with a blank")
         }
         if let scheme = scheme(of: api) {
-            let parts = try URLParts(absolute: api, scheme: scheme, what: "the address")
+            let parts = try URLParts(absolute: api, scheme: scheme, what: "the URL")
             let url = try url(parts.origin, parts.path, joined(parts.query, query), parts.fragment)
-            guard hasHost(url) else { throw .invalidRequest("\(parts.origin) is no address") }
+            guard hasHost(url) else { throw .invalidRequest("\(parts.origin) is not a valid URL") }
             return url
         }
         let relative = URLParts(relative: api)
         guard let base = try base() else {
             throw .invalidRequest(
-                "the address \"\(shown(api))\" is relative and there is no base URL; "
+                "the URL \"\(shown(api))\" is relative and there is no base URL; "
                     + "set one with HostConfiguration.baseURL(\"https://…\"), or give an absolute URL"
             )
         }
@@ -41,9 +43,9 @@ enum URLBuilder {
         return try url(base.origin, path, joined(joined(base.query, relative.query), query), relative.fragment)
     }
 
-    /// The target of a reference that a server has sent, without a user and a password.
+    /// Resolves a reference that a server sent. The result has no user and no password.
     ///
-    /// - Throws: the error of ``URLParts/init(resolving:against:what:)``.
+    /// - Throws: The error of ``URLParts/init(resolving:against:what:)``.
     static func url(resolving reference: String, against base: URL, what: String) throws(NetworkError) -> URL {
         let parts = try URLParts(resolving: reference, against: base, what: what)
         let url = try url(parts.origin, parts.path, parts.query, parts.fragment)
@@ -51,20 +53,20 @@ enum URLBuilder {
         return url
     }
 
-    /// The base URL in the text.
+    /// Returns the base URL that the string contains.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` if it is no absolute http or https URL with a host.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the string is not an absolute http or https URL with a host.
     static func base(_ string: String) throws(NetworkError) -> URL {
         let parts = try parts(ofBase: string)
         return try url(parts.origin, parts.path, parts.query, parts.fragment)
     }
 
-    /// The components of a base URL.
+    /// Returns the components of a base URL.
     ///
-    /// - Throws: the error of ``base(_:)``.
+    /// - Throws: The error of ``base(_:)``.
     static func parts(ofBase base: String) throws(NetworkError) -> URLParts {
         guard let scheme = scheme(of: base) else {
-            throw .invalidRequest("the base URL \"\(shown(base))\" does not begin with https:// or http://")
+            throw .invalidRequest("the base URL \"\(shown(base))\" must begin with https:// or http://")
         }
         let isWeb = ["http", "https"].contains(scheme.lowercased())
         if isWeb, URLParts.authorityText(of: base, scheme: scheme).isEmpty {
@@ -75,16 +77,16 @@ enum URLBuilder {
         }
         let parts = try URLParts(absolute: base, scheme: scheme, what: "the base URL")
         guard let url = URL(string: parts.origin), hasHost(url) else {
-            throw .invalidRequest("\(parts.origin) is no address")
+            throw .invalidRequest("\(parts.origin) is not a valid URL")
         }
         return parts
     }
 
     private static func hasHost(_ url: URL) -> Bool { url.host?.isEmpty == false }
 
-    /// The scheme (RFC 3986, section 3.1) before `://`; nil if there is none, as in `users/batch:get`.
+    /// Returns the scheme (RFC 3986, section 3.1) before `://`; nil if there is none, as in `users/batch:get`.
     ///
-    /// - Parameter end: what follows the scheme. Default `://`.
+    /// - Parameter end: The text after the scheme. Defaults to `://`.
     static func scheme(of text: String, before end: StaticString = "://") -> String? {
         var text = text
         return text.withUTF8 { bytes in
@@ -99,17 +101,17 @@ enum URLBuilder {
         }
     }
 
-    /// Joins with exactly one slash, whatever slashes both sides have.
+    /// Joins two paths with exactly one slash, regardless of the slashes on both sides.
     private static func join(_ base: String, _ path: String) -> String {
         if path.isEmpty { return base }
         let slash = UInt8(ascii: "/")
         let end = base.utf8.lastIndex { $0 != slash }.map { base.utf8.index(after: $0) } ?? base.startIndex
-        // All leading slashes go, so that `//evil.example` is a path and no other host.
+        // Remove all leading slashes, so that `//evil.example` is a path instead of another host.
         let start = path.utf8.firstIndex { $0 != slash } ?? path.endIndex
         return String(base[..<end]) + "/" + String(path[start...])
     }
 
-    /// An empty query is kept if there is no other, as the `?` may be intended.
+    /// Joins two queries. An empty query is kept if there is no other one, because the `?` can be intended.
     private static func joined(_ first: String?, _ second: String?) -> String? {
         guard let first, !first.isEmpty else { return second ?? first }
         guard let second, !second.isEmpty else { return first }
@@ -128,11 +130,11 @@ enum URLBuilder {
         if text.utf8.contains(UInt8(ascii: "%")), SegmentMark.isIn(text) {
             throw SegmentMark.refusal("the address \"\(shown(SegmentMark.shown(text)))\"")
         }
-        guard let url = URL(string: text) else { throw .invalidRequest("\(origin) is no address") }
+        guard let url = URL(string: text) else { throw .invalidRequest("\(origin) is not a valid URL") }
         return url
     }
 
-    /// The text for a message, without query and fragment, and without a possible user and password.
+    /// Returns a URL for use in a message: without query and fragment, and without a possible user and password.
     private static func shown(_ text: String) -> String {
         let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         let start = path.lastIndex(of: UInt8(ascii: "@")) ?? path.startIndex

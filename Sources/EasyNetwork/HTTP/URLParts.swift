@@ -2,14 +2,14 @@ import Foundation
 
 /// The components of a URL, percent-encoded where needed (RFC 3986, section 3).
 struct URLParts {
-    /// `https://host:443`; empty for a relative reference.
+    /// Scheme, host and port, such as `https://host:443`; empty for a relative reference.
     private(set) var origin = ""
     private(set) var path = ""
     private(set) var query: String?
     private(set) var fragment: String?
 
     init(relative text: some StringProtocol) {
-        // By bytes, since `?` with a combining accent is another Character.
+        // Compare bytes, because `?` with a combining accent is another Character.
         let bytes = text.utf8
         let hash = bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
         let mark = bytes[..<hash].firstIndex(of: UInt8(ascii: "?")) ?? hash
@@ -18,29 +18,31 @@ struct URLParts {
         if hash != bytes.endIndex { fragment = PercentEncoding.mend(text[bytes.index(after: hash)...], .query) }
     }
 
+    /// Parses an absolute URL.
+    ///
     /// - Parameters:
-    ///   - text: an address that begins with the scheme and `://`.
-    ///   - what: the subject of messages: `the address`.
-    ///   - dropsUser: whether user and password are left out, instead of an error. Defaults to `false`.
+    ///   - text: A URL that begins with the scheme and `://`.
+    ///   - what: The subject of messages, such as `the URL`.
+    ///   - dropsUser: Whether user and password are omitted instead of being an error. Defaults to `false`.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a scheme other than http and https, for an invalid host or
     ///   port, and for a user or a password.
     init(absolute text: String, scheme: String, what: String, dropsUser: Bool = false) throws(NetworkError) {
         let scheme = scheme.lowercased()
         guard scheme == "http" || scheme == "https" else {
-            throw .invalidRequest("\(what) has the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
+            throw .invalidRequest("\(what) has the scheme \"\(scheme.prefix(40))\"; only http and https are supported")
         }
         let authority = Self.authorityText(of: text, scheme: scheme)
         self.init(relative: text[authority.endIndex...])
         origin = scheme + "://" + (try Self.authority(authority, what, dropsUser: dropsUser))
     }
 
-    /// The target of a reference that a server has sent, such as a `Location` (RFC 3986, section 5.2.2). A user and a
-    /// password are left out: a server must not choose the client's.
+    /// Resolves a reference that a server sent, such as a `Location` (RFC 3986, section 5.2.2). A user and a password
+    /// are omitted, because a server must not choose the client's.
     ///
     /// - Parameters:
-    ///   - reference: an absolute address, or one relative to the base.
-    ///   - base: the URL of the request.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a reference that is not an http or https address.
+    ///   - reference: An absolute URL, or one relative to the base.
+    ///   - base: The URL of the request.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a reference that does not lead to an http or https URL.
     init(resolving reference: String, against base: URL, what: String) throws(NetworkError) {
         let baseText = base.absoluteString
         let baseScheme = URLBuilder.scheme(of: baseText) ?? ""
@@ -49,7 +51,7 @@ struct URLParts {
         let isNetworkPath = reference.utf8.starts(with: "//".utf8)
         if let scheme = isNetworkPath ? baseScheme : URLBuilder.scheme(of: reference, before: ":") {
             let rest = isNetworkPath ? reference : String(Substring(reference.utf8.dropFirst(scheme.utf8.count + 1)))
-            // Without slashes it has no host.
+            // A reference without two slashes has no host.
             let isAbsolute = rest.utf8.starts(with: "//".utf8)
             let text = "\(scheme):\(isAbsolute ? rest : "//")"
             try self.init(absolute: text, scheme: scheme, what: what, dropsUser: true)
@@ -68,17 +70,17 @@ struct URLParts {
                 path = Self.withoutDotSegments(path)
             }
         }
-        // RFC 9110, section 10.2.2.
+        // A reference without fragment inherits the base's fragment (RFC 9110, section 10.2.2).
         fragment = fragment ?? base.fragment
     }
 
-    /// The path without the segments `.` and `..` (RFC 3986, section 5.2.4).
+    /// Returns the path without the segments `.` and `..` (RFC 3986, section 5.2.4).
     private static func withoutDotSegments(_ path: String) -> String {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
         guard segments.contains(where: { $0 == "." || $0 == ".." }) else { return path }
         var kept: [Substring] = []
         for segment in segments {
-            // The first segment is the empty text before the slash.
+            // The first segment is the empty string before the first slash.
             if segment == "..", kept.count > 1 { kept.removeLast() }
             if segment != ".", segment != ".." { kept.append(segment) }
         }
@@ -87,29 +89,30 @@ struct URLParts {
     }
 
     static func userRefusal(_ what: String) -> NetworkError {
-        // Neither an equals sign nor a colon follows a name: what looks like a secret is left out of descriptions.
+        // In this message no equals sign or colon follows a name. Descriptions would replace the text after it as a
+        // secret.
         .invalidRequest(
-            "\(what) has a user or a password before its host, which are not sent from there; give a request its "
-                + "RequestOptions.credential by HTTPCredential.basic, and a host its HostSettings.authentication by "
-                + "RequestAuthentication.password"
+            "\(what) must not have a user or a password before its host, because they are not sent from there; set "
+                + "RequestOptions.credential of a request by HTTPCredential.basic, or HostSettings.authentication of a "
+                + "host by RequestAuthentication.password"
         )
     }
 
-    /// The host of an absolute address in lower case, with the port if the address has one. Nil for a relative address
-    /// and for an invalid host.
+    /// Returns the host of an absolute URL in lower case, with the port if the URL has one. Nil for a relative URL and
+    /// for an invalid host.
     static func hostAndPort(of text: String) -> String? {
         guard let scheme = URLBuilder.scheme(of: text),
             let host = try? authority(authorityText(of: text, scheme: scheme), "it", dropsUser: true).lowercased()
         else { return nil }
-        // The port 080 is 80.
+        // The port 080 is the same as 80.
         guard let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")),
             let port = Int(host[host.utf8.index(after: colon)...])
         else { return host }
         return "\(host[..<colon]):\(port)"
     }
 
-    /// Whether a host in lower case, with or without a port, is this machine whatever the network (RFC 6761, section
-    /// 6.3, and RFC 6890).
+    /// Returns whether a host in lower case, with or without a port, is always this machine (RFC 6761, section 6.3, and
+    /// RFC 6890).
     static func isLoopback(_ host: String) -> Bool {
         if host.hasPrefix("[::1]") { return true }
         let name = host.prefix { $0 != ":" }
@@ -124,7 +127,7 @@ struct URLParts {
         return text[rest.startIndex..<(end ?? rest.endIndex)]
     }
 
-    /// Whether the authority is a name with or without a port, which needs no encoding. Most are.
+    /// Returns whether the authority is a name, with or without a port, that needs no encoding. Most authorities are.
     private static func isPlain(_ authority: Substring) -> Bool {
         authority.utf8.withContiguousStorageIfAvailable { bytes in
             let host = bytes.prefix { PercentEncoding.Allowed.unreserved.contains($0) }
@@ -135,16 +138,16 @@ struct URLParts {
         } ?? false
     }
 
-    /// Host and port (RFC 3986, section 3.2).
+    /// Returns host and port (RFC 3986, section 3.2).
     private static func authority(
         _ text: Substring,
         _ what: String,
         dropsUser: Bool
     ) throws(NetworkError) -> String {
         if isPlain(text) { return String(text) }
-        // Readers that take a backslash for a slash would see another host.
+        // A parser that treats a backslash as a slash would find another host.
         guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
-            throw .invalidRequest("\(what) has a control character or a backslash before its path")
+            throw .invalidRequest("\(what) must not have a control character or a backslash before its path")
         }
         let bytes = text.utf8
         var start = bytes.startIndex
@@ -166,28 +169,28 @@ struct URLParts {
         guard !host.isEmpty else { throw .invalidRequest("\(what) has no host") }
         if host.utf8.first == UInt8(ascii: "[") {
             guard isIPv6(host) else {
-                throw .invalidRequest("\(what) has the host \(host.prefix(100)), which is no IPv6 address")
+                throw .invalidRequest("\(what) has the host \(host.prefix(100)), which is not an IPv6 address")
             }
             return String(host)
         }
         if host.utf8.allSatisfy({ $0.isLetter || $0.isDigit || "-._~".utf8.contains($0) }) { return String(host) }
         if let ascii = ascii(host) { return ascii }
         throw .invalidRequest(
-            "\(what) has the host \"\(host.prefix(100))\", which is no host name; one in Unicode is written xn--…"
+            "\(what) has the host \"\(host.prefix(100))\", which is not a host name; write a Unicode name as xn--…"
         )
     }
 
-    /// The name for DNS, `xn--…`, of a name in Unicode. Nil with versions of Foundation that do not convert it.
+    /// Returns the DNS name, `xn--…`, of a Unicode name. Nil with versions of Foundation that do not convert it.
     private static func ascii(_ host: Substring) -> String? {
         let isName = host.utf8.allSatisfy { $0 >= 0x80 || $0.isLetter || $0.isDigit || "-._".utf8.contains($0) }
-        // Not its `host`, which resolves escapes: wide forms of `%41` are an A there.
+        // Foundation's `host` must not be used: it resolves escapes, and there a wide form of `%41` is an A.
         guard isName, let ascii = URL(string: "https://\(host)/")?.absoluteString.dropFirst(8).dropLast() else {
             return nil
         }
         return ascii.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-._".utf8.contains($0) } ? String(ascii) : nil
     }
 
-    /// Whether the host is like `[2001:db8::1]`, with or without a zone behind `%25` (RFC 6874).
+    /// Returns whether the host is like `[2001:db8::1]`, with or without a zone after `%25` (RFC 6874).
     private static func isIPv6(_ host: Substring) -> Bool {
         guard host.utf8.last == UInt8(ascii: "]") else { return false }
         let inner = host.utf8.dropFirst().dropLast()
@@ -200,38 +203,42 @@ struct URLParts {
         return zoneIsSound && address.filter { $0 == UInt8(ascii: ":") }.count >= 2
     }
 
-    /// - Parameter text: empty, or the port with its colon.
+    /// Returns the port with its colon; empty if there is none.
+    ///
+    /// - Parameter text: An empty string, or the port with its colon.
     private static func port(_ text: Substring, _ what: String) throws(NetworkError) -> String {
         guard !text.isEmpty else { return "" }
         let digits = text.utf8.dropFirst()
         guard text.utf8.first == UInt8(ascii: ":"), digits.allSatisfy(\.isDigit),
             digits.isEmpty || UInt16(String(decoding: digits, as: UTF8.self)) != nil
         else {
-            // A slash in a password ends the authority, and its beginning would be shown as the port.
+            // A slash in a password ends the authority. The message would show the password's beginning as the port.
             guard !text.base.utf8.contains(UInt8(ascii: "@")) else { throw userRefusal(what) }
-            throw .invalidRequest("\(what) has the port \"\(text.dropFirst().prefix(40))\", ports are 0 to 65535")
+            throw .invalidRequest("\(what) has the port \"\(text.dropFirst().prefix(40))\"; ports are 0 to 65535")
         }
         return digits.isEmpty ? "" : String(text)
     }
 }
 
 extension URLParts: CustomReflectable {
-    /// Without children, so that a dump shows no password.
+    /// An empty mirror, so that a dump shows no password.
     var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension URL {
-    /// The host in lower case, with the port if the URL has one: the key of limits by host.
+    /// The host in lower case, with the port if the URL has one. Limits per host use it as their key.
     var hostAndPort: String? { URLParts.hostAndPort(of: absoluteString) }
 
-    /// Scheme, host and port, comparable (RFC 6454, section 4): `https://api.example.com:443`. Nil without a host.
+    /// Scheme, host and port in a comparable form (RFC 6454, section 4): `https://api.example.com:443`. Nil without a
+    /// host.
     var origin: String? {
         guard let scheme = scheme?.lowercased(), let host = host?.lowercased(), !host.isEmpty else { return nil }
         guard let port = port ?? ["http": 80, "https": 443][scheme] else { return nil }
         return "\(scheme)://\(host):\(port)"
     }
 
-    /// Whether the origin is not the one of a host's base URL; nil allows any origin.
+    /// Returns whether the origin differs from the origin of a host's base URL. If `base` is nil, any origin is
+    /// allowed.
     func isElsewhere(than base: URL?) -> Bool {
         base.map { $0.origin != origin } ?? false
     }
@@ -252,11 +259,11 @@ extension URL {
         components.password = nil
         components.query = nil
         components.fragment = nil
-        // A path may have parameters, and other addresses.
+        // A path can contain parameters and other URLs.
         return Redaction.standard.redacted(components.string ?? "")
     }
 
-    /// Path and query as in the first line of a request (RFC 9112, section 3.2.1).
+    /// The path and query, as in the first line of a request (RFC 9112, section 3.2.1).
     var requestTarget: String {
         let components = URLComponents(url: self, resolvingAgainstBaseURL: true)
         let path = components?.percentEncodedPath ?? ""
