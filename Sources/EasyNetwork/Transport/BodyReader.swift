@@ -1,19 +1,21 @@
 import Foundation
 
-/// Reads a ``TransportBodyStream`` for one sending.
+/// Reads a ``TransportBodyStream`` for one transmission.
 package protocol BodyReader: Sendable {
-    /// Asks for the next bytes; not again before they have come, and not on a transport's thread.
+    /// Requests the next bytes. The caller must wait for them before it calls this method again, and must not call it
+    /// on a transport's thread.
     ///
-    /// - Parameter completion: Called once, on any thread, with some bytes, or with nil after the last.
+    /// - Parameter completion: The closure to call once, on any thread, with some bytes, or with nil after the last
+    ///   bytes.
     func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void)
 
-    /// Ends the reading. Bytes that were asked for may still come; everything else fails with
+    /// Ends the reading. Bytes that were already requested can still arrive. Any other request fails with
     /// ``NetworkError/Code/cancelled``.
     func cancel()
 }
 
 extension BodyReader {
-    /// The next bytes; nil after the last. A task that is cancelled cancels the reader.
+    /// Returns the next bytes; nil after the last. Cancelling the task cancels the reader.
     package func next() async throws(NetworkError) -> Data? {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in next { continuation.resume(returning: $0) } }
@@ -24,30 +26,30 @@ extension BodyReader {
     }
 }
 
-/// Reads an input stream, once.
+/// Reads an input stream once.
 ///
-/// It keeps its own state: a closed stream is never read, and `streamError`, which on Linux stops the process if there
-/// is no error, is read only after one.
+/// The reader keeps its own state: it never reads a closed stream, and reads `streamError` only after an error. On
+/// Linux, reading `streamError` without an error crashes the process.
 final class InputStreamReader: BodyReader, @unchecked Sendable {
-    // Sendable because stream and state are used on the serial `queue` only.
+    // The class is Sendable because stream and state are used only on the serial `queue`.
     private enum State {
         case notOpened
         case open
-        /// Closed. Each further read gives this result.
+        /// The stream is closed. Each further read returns this result.
         case over(Result<Data?, NetworkError>)
     }
 
     private let stream: InputStream
     private var state = State.notOpened
-    /// Whether the stream is in `streamsInUse` for this reader.
+    /// Whether this reader has added the stream to `streamsInUse`.
     private var hasClaim = false
-    /// A stream may block for any time.
+    /// The queue on which the stream is read, because a stream can block for any time.
     private let queue = DispatchQueue(label: "EasyNetwork.InputStreamReader", autoreleaseFrequency: .workItem)
 
-    /// A stream serves one thread at a time, and its maker may return it a second time.
+    /// The streams that a reader uses. A stream serves one thread at a time, but a closure can return it twice.
     private static let streamsInUse = Locked<Set<ObjectIdentifier>>([])
 
-    /// The bytes of one read.
+    /// The maximum number of bytes of one read.
     private static let pieceSize = 65_536
 
     init(_ stream: InputStream) {
@@ -55,7 +57,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     }
 
     deinit {
-        // A body that was given up between two reads; a writer at the other end would wait.
+        // Close a stream that was given up between two reads. Otherwise a writer at its other end would wait.
         if case .open = state { stream.close() }
         guard hasClaim else { return }
         let id = ObjectIdentifier(stream)
@@ -96,7 +98,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
 
     /// Reserves the stream for this reader.
     ///
-    /// - Returns: false if another reader has it, or has read it.
+    /// - Returns: False if another reader uses the stream, or has read it.
     private func claim() -> Bool {
         let id = ObjectIdentifier(stream)
         hasClaim = Self.streamsInUse.withLock { $0.insert(id).inserted }
@@ -107,7 +109,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
         }
     }
 
-    /// The reason why a read has failed, while the stream is open.
+    /// The reason why a read failed. The stream is still open.
     private var readError: any Error {
         let error = stream.streamStatus == .error ? stream.streamError : nil
         return error ?? CocoaError(.fileReadUnknown)
@@ -120,7 +122,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     }
 }
 
-/// Reads an asynchronous sequence, one element each time it is asked.
+/// Reads an asynchronous sequence, one element for each request.
 final class PiecesReader: BodyReader {
     private typealias Completion = @Sendable (Result<Data?, NetworkError>) -> Void
 
@@ -128,10 +130,10 @@ final class PiecesReader: BodyReader {
     private let task: Task<Void, Never>
 
     init<Pieces: AsyncSequence & Sendable>(_ pieces: Pieces) where Pieces.Element == Data {
-        // Holds at most one completion, see `next(_:)` of the protocol.
+        // The stream holds at most one completion; see `next(_:)` of the protocol.
         let (completions, asked) = AsyncStream.makeStream(of: Completion.self)
         self.asked = asked
-        // The pieces may be made by code of the user that blocks.
+        // User code that blocks can produce the pieces, so the task runs on the work queue.
         task = WorkQueue.task {
             var iterator = pieces.makeAsyncIterator()
             for await completion in completions {
@@ -141,7 +143,7 @@ final class PiecesReader: BodyReader {
                 }
                 do {
                     var piece = try await iterator.next()
-                    // An empty piece would count as the end.
+                    // An empty piece would be taken for the end of the body.
                     while piece?.isEmpty == true { piece = try await iterator.next() }
                     completion(.success(piece))
                 } catch {

@@ -1,7 +1,7 @@
-/// Limits how many exchanges are under way to one origin, and in all.
+/// Limits the number of exchanges in progress, per origin and in total.
 ///
-/// The others wait in order, first for a place with their origin, then for a place among all. Inside libcurl or a
-/// URLSession their deadlines would already run.
+/// The other exchanges wait in order, first for a place of their origin, then for a place in total. They do not wait
+/// inside libcurl or a URLSession, where their deadlines would already be running.
 struct ConnectionAdmission<Exchange: AnyObject> {
     private struct Origin {
         var underWay = 0
@@ -29,21 +29,27 @@ struct ConnectionAdmission<Exchange: AnyObject> {
     /// The limits of origins that differ from the rest.
     private var originLimits: [String: Int] = [:]
     private var underWay = 0
-    /// Exchanges that have a place with their origin.
+    /// Exchanges that have a place of their origin, and wait for a place in total.
     private var waiting = ArraySlice<Exchange>()
 
-    /// The most origins with a limit of their own; beyond that all are forgotten, and may be learned again.
+    /// The maximum number of origins with their own limit. When it is reached, all of them are forgotten, and can be
+    /// learned again.
     private static var originLimitCount: Int { 1_000 }
 
+    /// Creates an admission without exchanges.
+    ///
     /// - Parameters:
-    ///   - perOrigin: Exchanges under way to one origin; at least one.
-    ///   - total: Exchanges under way in all; at least one.
+    ///   - perOrigin: The maximum number of exchanges in progress per origin; at least one.
+    ///   - total: The maximum number of exchanges in progress in total; at least one. Unlimited by default.
     init(perOrigin: Int, total: Int = .max) {
         originLimit = max(perOrigin, 1)
         totalLimit = max(total, 1)
     }
 
-    /// - Returns: whether the exchange may begin now; if not, it waits until one of the others returns it.
+    /// Admits an exchange, or lets it wait.
+    ///
+    /// - Returns: Whether the exchange can begin now. If not, it waits until ``end(origin:)`` or
+    ///   ``setLimit(_:origin:)`` returns it.
     mutating func enter(_ exchange: Exchange, origin: String) -> Bool {
         let limit = limit(of: origin)
         let hasPlace = origins[origin, default: Origin()].enter(exchange, limit: limit)
@@ -52,7 +58,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
 
     /// Frees the place of an exchange that had begun.
     ///
-    /// - Returns: those that begin now.
+    /// - Returns: The exchanges that begin now.
     mutating func end(origin: String) -> [Exchange] {
         underWay -= 1
         var begun: [Exchange] = []
@@ -67,9 +73,9 @@ struct ConnectionAdmission<Exchange: AnyObject> {
         return begun
     }
 
-    /// Sets how many may be under way to one origin. Exchanges under way go on.
+    /// Sets the maximum number of exchanges in progress to one origin. Exchanges in progress continue.
     ///
-    /// - Returns: those that begin now.
+    /// - Returns: The exchanges that begin now.
     mutating func setLimit(_ limit: Int, origin: String) -> [Exchange] {
         let limit = max(limit, 1)
         guard self.limit(of: origin) != limit else { return [] }
@@ -78,7 +84,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
         return origins.index(forKey: origin).map { fill($0, limit: limit) } ?? []
     }
 
-    /// Whether an origin's limit differs from that of the rest.
+    /// Returns whether the limit of an origin differs from the common one.
     func hasOwnLimit(origin: String) -> Bool {
         !originLimits.isEmpty && originLimits[origin] != nil
     }

@@ -1,33 +1,34 @@
 #if os(Linux)
-/// Whether there is a network, by what Linux says of its links, addresses and routes (rtnetlink(7), netlink(7)):
-/// messages in, a status out. It does no I/O. Messages may be anything; what is not as it should be makes the status
-/// unknown.
+/// Determines whether there is a network, from the links, addresses and routes that Linux reports (rtnetlink(7),
+/// netlink(7)). It takes messages and returns a status, and does no I/O. Messages can contain anything; a malformed one
+/// makes the status unknown.
 ///
-/// There is a network when a unicast route to other than link-local addresses leads over an interface that is up and
-/// running and not the loopback, and some interface has an address of the route's family. That is networkd's "routable"
-/// and a route for it. NetworkManager asks for a default route, without which a host in a closed network would wait for
-/// ever; that of a bridge of containers, which leads nowhere, costs an attempt that fails.
+/// There is a network if two things hold. A unicast route to destinations that are not link-local uses an interface
+/// that is up and running and is not the loopback. And some interface has an address of the route's family. This
+/// corresponds to networkd's "routable" with a route. NetworkManager requires a default route; with that rule, a host
+/// in a closed network would wait forever. The route of a container bridge, which leads nowhere, counts as well, and
+/// costs an attempt that fails.
 ///
-/// Changes are not applied, only noted: the kernel tells some of them but by the change of a link, and drops what does
-/// not fit. After them everything is asked again.
+/// Changes are not applied, only noted. The kernel reports some of them only as the change of a link, and drops
+/// messages that do not fit its buffer. After a change, all tables are requested again.
 struct KernelNetwork {
-    /// The consequence of a datagram.
+    /// The result of a datagram.
     enum Outcome: Equatable {
         case nothing
-        /// A part of the answer is whole; this asks for the next one.
+        /// A table is complete. This message requests the next one.
         case ask([UInt8])
-        /// The answer is whole, or there is none.
+        /// All tables are complete, or the kernel does not send them.
         case status(NetworkReachability.Status)
     }
 
-    /// The tables in the order of the questions, by the type of their messages: RTM_NEWLINK, RTM_NEWADDR and
-    /// RTM_NEWROUTE of linux/rtnetlink.h. One more is the deletion, two more the question.
+    /// The tables in the order of the requests. The raw value is the type of their messages: RTM_NEWLINK, RTM_NEWADDR
+    /// and RTM_NEWROUTE of linux/rtnetlink.h. The type plus one is a deletion, the type plus two is a request.
     private enum Table: UInt16 {
         case links = 16
         case addresses = 20
         case routes = 24
 
-        /// The size of ifinfomsg, ifaddrmsg or rtmsg.
+        /// The size of ifinfomsg, ifaddrmsg or rtmsg, in bytes.
         var entryCount: Int {
             switch self {
             case .links: 16
@@ -37,26 +38,26 @@ struct KernelNetwork {
         }
     }
 
-    /// Whether something has changed, or may have, since the last question.
+    /// Whether something has changed, or might have changed, since the last request.
     private(set) var isOutdated = true
 
-    /// The table of which messages are awaited; nil when nothing is.
+    /// The requested table; nil if no request is pending.
     private var table: Table?
-    /// The number of the last question.
+    /// The number of the last request.
     private var number: UInt32 = 0
-    /// Whether the tables have changed under the answer, so that it may miss some of them.
+    /// Whether the tables have changed during the response, so that it might be incomplete.
     private var isInterrupted = false
     private var hasLinks = false
     private var running: Set<UInt32> = []
-    /// The families of which there is an address.
+    /// The address families of the known addresses.
     private var families: Set<UInt8> = []
     private var isReachable = false
 
     var isAsking: Bool { table != nil }
 
-    /// Begins from the start.
+    /// Starts again with the first table.
     ///
-    /// - Returns: the first question.
+    /// - Returns: The first request.
     mutating func ask() -> [UInt8] {
         self = KernelNetwork(isOutdated: false, number: number)
         return question(.links)
@@ -69,10 +70,10 @@ struct KernelNetwork {
         self.number = number
     }
 
-    /// Notes that messages are lost (ENOBUFS).
+    /// Notes that messages were lost (ENOBUFS).
     mutating func lose() { isOutdated = true }
 
-    /// Ends the answer under way: what is known of it says nothing.
+    /// Ends the current response. Its content does not determine a status.
     mutating func fail() -> Outcome {
         table = nil
         return .status(.unknown)
@@ -82,7 +83,8 @@ struct KernelNetwork {
         var rest = datagram
         var outcome = Outcome.nothing
         while !rest.isEmpty {
-            // struct nlmsghdr of linux/netlink.h: length, type, flags, number of the question, port of the asker.
+            // Each message begins with struct nlmsghdr of linux/netlink.h: length, type, flags, number of the request,
+            // port of the requester.
             guard let message = rest.takeRecord(UInt32.self, header: 16) else {
                 isOutdated = true
                 return isAsking ? fail() : outcome
@@ -97,18 +99,19 @@ struct KernelNetwork {
     }
 
     private mutating func read(_ body: ArraySlice<UInt8>, _ type: UInt16, _ flags: UInt16, isAnswer: Bool) -> Outcome {
-        // NLM_F_DUMP_INTR.
+        // The flag 0x10 is NLM_F_DUMP_INTR.
         if isAnswer, flags & 0x10 != 0 { isInterrupted = true }
         switch type {
-        case 2 where isAnswer:  // NLMSG_ERROR, which the kernel sends for a question that it refuses.
+        case 2 where isAnswer:  // NLMSG_ERROR: the kernel rejects the request.
             return fail()
-        case 3 where isAnswer:  // NLMSG_DONE, with an error if the answer is not whole.
+        case 3 where isAnswer:  // NLMSG_DONE, with an error if the response is incomplete.
             let error: UInt32 = body.number(at: 0) ?? 0
             return error == 0 ? endTable() : fail()
         case 4:  // NLMSG_OVERRUN
             isOutdated = true
         case 16...26:
-            // NLM_F_MULTI, which no message of a change has: those have the number of a question of anybody's.
+            // The flag 2 is NLM_F_MULTI. A message about a change never has it, and can have the number of any
+            // process's request.
             if flags & 2 == 0 {
                 isOutdated = true
             } else if isAnswer, type != table?.rawValue || !readEntry(body) {
@@ -122,7 +125,7 @@ struct KernelNetwork {
     private mutating func endTable() -> Outcome {
         switch table {
         case .links:
-            // Even an empty namespace has its loopback.
+            // Every network namespace has a loopback link, even an empty one.
             return hasLinks ? .ask(question(.addresses)) : fail()
         case .addresses: return .ask(question(.routes))
         case .routes:
@@ -134,7 +137,7 @@ struct KernelNetwork {
         return .nothing
     }
 
-    /// A message that asks for a whole table: a header and an entry of zeros.
+    /// Returns a message that requests a complete table: a header and an entry of zeros.
     private mutating func question(_ table: Table) -> [UInt8] {
         self.table = table
         number &+= 1
@@ -153,10 +156,12 @@ struct KernelNetwork {
 
 // MARK: - Entries
 extension KernelNetwork {
-    /// IPv4 and IPv6: AF_INET and AF_INET6 of linux/socket.h.
+    /// The families of IPv4 and IPv6: AF_INET and AF_INET6 of linux/socket.h.
     private static let (inet, inet6): (UInt8, UInt8) = (2, 10)
 
-    /// - Returns: false when it is too short.
+    /// Reads an entry of the requested table.
+    ///
+    /// - Returns: False if the entry is too short.
     private mutating func readEntry(_ entry: ArraySlice<UInt8>) -> Bool {
         switch table {
         case .links: readLink(entry)
@@ -166,40 +171,40 @@ extension KernelNetwork {
         }
     }
 
-    /// struct ifinfomsg: family, type, index at 4, flags at 8.
+    /// Reads a struct ifinfomsg: family, type, index at 4, flags at 8.
     private mutating func readLink(_ link: ArraySlice<UInt8>) -> Bool {
         guard let index: UInt32 = link.number(at: 4), let flags: UInt32 = link.number(at: 8) else { return false }
         hasLinks = true
-        // IFF_UP, IFF_RUNNING, and not IFF_LOOPBACK, of linux/if.h.
+        // The flags are IFF_UP, IFF_RUNNING, and IFF_LOOPBACK of linux/if.h. The last one must not be set.
         if flags & (0x1 | 0x40 | 0x8) == 0x1 | 0x40 { running.insert(index) }
         return true
     }
 
-    /// struct ifaddrmsg: family, length of the prefix, flags, scope, index of the link at 4. The address may belong to
-    /// any link, the loopback too, since routes over links without one use it.
+    /// Reads a struct ifaddrmsg: family, length of the prefix, flags, scope, index of the link at 4. The address can
+    /// belong to any link, including the loopback, because routes over links without an address use it.
     private mutating func readAddress(_ address: ArraySlice<UInt8>) -> Bool {
         guard let family: UInt8 = address.number(at: 0), let flags: UInt8 = address.number(at: 2),
             let scope: UInt8 = address.number(at: 3)
         else { return false }
-        // IFA_F_TENTATIVE without IFA_F_OPTIMISTIC: not to be used yet.
+        // An address with IFA_F_TENTATIVE and without IFA_F_OPTIMISTIC must not be used yet.
         let isUsable = flags & (0x40 | 0x04) != 0x40
-        // RT_SCOPE_HOST is 254, RT_SCOPE_LINK 253. A link-local IPv4 address with a route may be all that a virtual
-        // machine has (AWS Lambda); an IPv6 one is sent to no other link.
+        // RT_SCOPE_HOST is 254, RT_SCOPE_LINK 253. A link-local IPv4 address with a route can be the only address of a
+        // virtual machine (AWS Lambda). A link-local IPv6 address is never routed to another link.
         if isUsable, scope < (family == Self.inet6 ? 253 : 254) { families.insert(family) }
         return true
     }
 
-    /// struct rtmsg: family, length of the destination, …, type at 7; attributes from 12.
+    /// Reads a struct rtmsg: family, length of the destination, …, type at 7; attributes from 12.
     private mutating func readRoute(_ route: ArraySlice<UInt8>) -> Bool {
         guard let family: UInt8 = route.number(at: 0), let length: UInt8 = route.number(at: 1),
             let type: UInt8 = route.number(at: 7), route.count >= 12
         else { return false }
-        // RTN_UNICAST
+        // Type 1 is RTN_UNICAST.
         guard type == 1, family == Self.inet || family == Self.inet6, families.contains(family) else { return true }
         var destination = ArraySlice<UInt8>()
         var interfaces: [UInt32?] = []
         var attributes = route.dropFirst(12)
-        // struct rtattr: length, type.
+        // Each attribute begins with struct rtattr: length, type.
         while let attribute = attributes.takeRecord(UInt16.self, header: 4) {
             let kind: UInt16? = attribute.number(at: 2)
             let value = attribute.dropFirst(4)
@@ -208,20 +213,20 @@ extension KernelNetwork {
             case 4: interfaces.append(value.number(at: 0))  // RTA_OIF
             case 9:  // RTA_MULTIPATH
                 var hops = value
-                // struct rtnexthop: length, flags, weight, index of the link at 4.
+                // Each hop begins with struct rtnexthop: length, flags, weight, index of the link at 4.
                 while let hop = hops.takeRecord(UInt16.self, header: 8) { interfaces.append(hop.number(at: 4)) }
             default: break
             }
         }
         guard !Self.isLocal(destination, length, family) else { return true }
-        // A route by a nexthop object may name no interface.
+        // A route with a nexthop object might name no interface.
         let leadsOut = interfaces.isEmpty ? !running.isEmpty : interfaces.contains { $0.map(running.contains) ?? false }
         if leadsOut { isReachable = true }
         return true
     }
 
-    /// Whether a destination is within 169.254.0.0/16 or fe80::/10, or of IPv6's multicast, whose routes are unicast
-    /// before Linux 5.6.
+    /// Returns whether a destination is within 169.254.0.0/16 or fe80::/10, or within the multicast addresses of IPv6,
+    /// whose routes are unicast before Linux 5.6.
     private static func isLocal(_ destination: ArraySlice<UInt8>, _ length: UInt8, _ family: UInt8) -> Bool {
         guard let start: UInt16 = destination.number(at: 0) else { return false }
         let prefix = UInt16(bigEndian: start)
@@ -231,15 +236,16 @@ extension KernelNetwork {
 }
 
 extension ArraySlice<UInt8> {
-    /// A number in the machine's byte order; nil when it is not whole.
+    /// Returns a number in the machine's byte order; nil if it is incomplete.
     fileprivate func number<Number: FixedWidthInteger>(at offset: Int) -> Number? {
         guard count - offset >= MemoryLayout<Number>.size else { return nil }
         return withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: Number.self) }
     }
 
-    /// Takes off what begins with its length, and what aligns the next one to four bytes.
+    /// Removes and returns a record that begins with its length. Also removes the padding that aligns the next record
+    /// to four bytes.
     ///
-    /// - Returns: nil when it is not whole.
+    /// - Returns: Nil if the record is incomplete.
     fileprivate mutating func takeRecord<Length: FixedWidthInteger>(_: Length.Type, header: Int) -> Self? {
         guard let length: Length = number(at: 0), let length = Int(exactly: length), length >= header, length <= count
         else { return nil }

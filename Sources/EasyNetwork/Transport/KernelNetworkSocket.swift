@@ -8,11 +8,12 @@ import Glibc
 import Musl
 #endif
 
-/// The socket on which the kernel tells of its network. It asks at the start and after each change; no thread waits.
+/// A socket on which the kernel reports its network. The socket requests the tables at the start and after each change.
+/// No thread waits.
 final class KernelNetworkSocket: @unchecked Sendable {
-    // Sendable because its state is used on its queue only.
+    // The class is Sendable because its state is used only on its queue.
 
-    /// struct sockaddr_nl of linux/netlink.h. Port 0 is the kernel's.
+    /// A struct sockaddr_nl of linux/netlink.h. The kernel has port 0.
     private struct Address {
         var family = UInt16(AF_NETLINK)
         var padding: UInt16 = 0
@@ -20,32 +21,34 @@ final class KernelNetworkSocket: @unchecked Sendable {
         var groups: UInt32 = 0
     }
 
-    /// Changes come in swarms: they are awaited for so long before all is asked again.
+    /// The delay before the tables are requested again, in seconds, because changes arrive in bursts.
     private static let pause: TimeInterval = 0.1
 
     private let descriptor: Int32
-    /// The seconds that an answer may take. A kernel answers at once or never.
+    /// The maximum time for a response, in seconds. A kernel responds at once or never.
     private let patience: TimeInterval
     private let tell: @Sendable (NetworkReachability.Status) -> Void
     private let queue = DispatchQueue(label: "EasyNetwork.NetworkReachability")
     private let source: any DispatchSourceRead
     private var network = KernelNetwork()
-    /// No datagram is longer: the kernel fills 32 KiB at most.
+    /// The receive buffer. No datagram is longer: the kernel sends at most 32 KiB.
     private var buffer = [UInt8](repeating: 0, count: 65_536)
     private var askedAt: TimeInterval = 0
-    /// The seconds that the last answer took.
+    /// The duration of the last response, in seconds.
     private var cost: TimeInterval = 0
     private var isPausing = false
 
-    /// Watches the network of the kernel.
+    /// Creates a socket that observes the kernel's network.
     ///
-    /// - Returns: nil when the system does not let the process ask.
+    /// - Returns: Nil if the system does not allow the process to request the network's state.
     convenience init?(tell: @escaping @Sendable (NetworkReachability.Status) -> Void) {
         guard let descriptor = Self.open() else { return nil }
         self.init(descriptor, tell: tell)
     }
 
-    /// - Parameter descriptor: a socket of datagrams, which it closes.
+    /// Creates an observer on a socket.
+    ///
+    /// - Parameter descriptor: A datagram socket. The observer closes it.
     init(
         _ descriptor: Int32,
         patience: TimeInterval = 30,
@@ -69,10 +72,10 @@ final class KernelNetworkSocket: @unchecked Sendable {
         #else
         let type = SOCK_RAW | SOCK_CLOEXEC
         #endif
-        // NETLINK_ROUTE is 0.
+        // The protocol 0 is NETLINK_ROUTE.
         let descriptor = socket(AF_NETLINK, type, 0)
         guard descriptor >= 0 else { return nil }
-        // RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV4_ROUTE, RTMGRP_IPV6_IFADDR and RTMGRP_IPV6_ROUTE.
+        // The groups are RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV4_ROUTE, RTMGRP_IPV6_IFADDR and RTMGRP_IPV6_ROUTE.
         var address = Address(groups: 0x1 | 0x10 | 0x40 | 0x100 | 0x400)
         let length = socklen_t(MemoryLayout<Address>.size)
         let result = withUnsafePointer(to: &address) { pointer in
@@ -84,7 +87,7 @@ final class KernelNetworkSocket: @unchecked Sendable {
     }
 
     private func ask() {
-        // Then the descriptor may be another's already.
+        // After the cancellation, the descriptor can already belong to another file.
         guard !source.isCancelled else { return }
         let now = ProcessInfo.processInfo.systemUptime
         askedAt = now
@@ -100,11 +103,11 @@ final class KernelNetworkSocket: @unchecked Sendable {
         if count != question.count { follow(network.fail()) }
     }
 
-    /// Tells that nothing is known, and asks again.
+    /// Reports an unknown status, and requests the tables again.
     private func giveUp() {
         network.lose()
         follow(network.fail())
-        // To wait is no work.
+        // The time of waiting does not count as work.
         cost = 0
         askAgain()
     }
@@ -113,7 +116,7 @@ final class KernelNetworkSocket: @unchecked Sendable {
         while true {
             var sender = Address()
             var length = socklen_t(MemoryLayout<Address>.size)
-            // The length that a datagram would have in a larger buffer.
+            // With MSG_TRUNC the result is the datagram's complete length, even if the buffer is shorter.
             let flags = Int32(MSG_DONTWAIT) | Int32(MSG_TRUNC)
             let count = withUnsafeMutablePointer(to: &sender) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { sender in
@@ -147,8 +150,8 @@ final class KernelNetworkSocket: @unchecked Sendable {
         }
     }
 
-    /// Asks again after a pause if something has changed. With a million routes the answer takes seconds: then the
-    /// pause is longer, so that no more than a tenth of the time goes into it.
+    /// Requests the tables again after a pause, if something has changed. With a million routes a response takes
+    /// seconds. The pause is then longer, so that requests take at most a tenth of the time.
     private func askAgain() {
         guard network.isOutdated, !network.isAsking, !isPausing else { return }
         isPausing = true

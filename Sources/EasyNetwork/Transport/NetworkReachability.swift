@@ -4,7 +4,7 @@ import Foundation
 import Network
 #endif
 
-/// Reports whether there is a network: the system's, or one whose status the program or a test sets.
+/// Reports whether there is a network: the system's network, or one whose status the program or a test sets.
 ///
 /// ```swift
 /// let network = NetworkReachability(.unreachable)
@@ -12,45 +12,48 @@ import Network
 /// network.status = .reachable
 /// ```
 public final class NetworkReachability: @unchecked Sendable {
-    // Sendable because the monitor is not used after its start; not every SDK declares it Sendable.
+    // The class is Sendable because the monitor is not used after its start. Not every SDK declares the monitor
+    // Sendable.
 
-    /// Whether there is a network, as far as known.
+    /// The known state of a network.
     ///
     /// ```swift
     /// if NetworkReachability.system.status == .unreachable { print("offline") }
     /// ```
     public enum Status: Hashable, Sendable {
-        /// Not known. Counts as reachable.
+        /// The status is unknown. It counts as reachable.
         case unknown
         /// There is no network.
         case unreachable
-        /// There is a network. That does not mean that a server answers.
+        /// There is a network. This does not mean that a server responds.
         case reachable
     }
 
-    /// The network of the system. It is watched from the first use until the process ends; the status is
-    /// ``Status/unknown`` for some milliseconds, until the system has answered.
+    /// The network of the system. It is observed from its first use until the process ends. The status is
+    /// ``Status/unknown`` for a few milliseconds, until the system has reported one.
     ///
-    /// - On Apple's platforms, the status of `NWPathMonitor`.
-    /// - On Linux, what the kernel says of its links, addresses and routes (rtnetlink). ``Status/reachable`` when a
-    ///   route to other than link-local addresses leads over an interface that is up, running and not the loopback, and
-    ///   there is an address of the route's family. A default route is not asked for, and a bridge of containers
-    ///   counts. ``Status/unknown`` where a process may not ask, as in some containers.
-    /// - In a simulator never ``Status/unreachable``: its monitor may not notice that the network has returned. A request
-    ///   without a network then fails instead of waiting.
-    /// - On watchOS always ``Status/unknown``, as the monitor finds no network though `URLSession` has one.
+    /// - On Apple platforms, the status is that reported by `NWPathMonitor`.
+    /// - On Linux, the kernel's links, addresses and routes (rtnetlink) determine the status. It is
+    ///   ``Status/reachable`` if a route to destinations that are not link-local uses an interface that is up, running
+    ///   and not the loopback, and there is an address of the route's family. A default route is not required, and a
+    ///   container bridge counts. The status is ``Status/unknown`` where a process must not request it, as in some
+    ///   containers.
+    /// - In a simulator the status is never ``Status/unreachable``, because the simulator's monitor might not notice
+    ///   that the network has returned. A request without a network then fails instead of waiting.
+    /// - On watchOS the status is always ``Status/unknown``, because the monitor finds no network although `URLSession`
+    ///   has one.
     ///
-    /// A host on this machine needs no network: jobs and calls to `localhost`, `127.0.0.1` or `::1` do not wait for
-    /// this one in ``NetworkQueue/reachability`` and ``HostSettings/reachability``. They do wait for a network that the
-    /// program has made.
+    /// A host on this machine needs no network. Jobs and calls to `localhost`, `127.0.0.1` or `::1` do not wait for
+    /// this network in ``NetworkQueue/reachability`` and ``HostSettings/reachability``. They do wait for a network that
+    /// the program has created.
     public static let system: NetworkReachability = {
         let network = NetworkReachability(.unknown, isSystem: true)
-        // On a watch the monitor stays unsatisfied but for audio streaming and calls (Apple's technote TN3135), and
-        // jobs that wait would never go.
+        // On a watch the monitor stays unsatisfied except for audio streaming and calls (Apple's technote TN3135). Jobs
+        // that wait for the network would never run.
         #if canImport(Network) && !os(watchOS)
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in
-            // A required connection, such as a VPN on demand, is made by the first request.
+            // The first request establishes a required connection, such as a VPN on demand.
             #if targetEnvironment(simulator)
             let status = path.status == .unsatisfied ? Status.unknown : .reachable
             #else
@@ -85,10 +88,12 @@ public final class NetworkReachability: @unchecked Sendable {
     private var monitor: KernelNetworkSocket?
     #endif
 
-    /// Whether it is that of the system, without which a host on this machine can be called.
+    /// Whether this is the system's network, which calls to this machine do not need.
     private let isSystem: Bool
 
-    /// A network whose status is set by its owner. Default ``Status/reachable``.
+    /// Creates a network whose owner sets its status.
+    ///
+    /// - Parameter status: The initial status. Defaults to ``Status/reachable``.
     public init(_ status: Status = .reachable) {
         state = Locked(State(status))
         isSystem = false
@@ -99,21 +104,21 @@ public final class NetworkReachability: @unchecked Sendable {
         self.isSystem = isSystem
     }
 
-    /// The current status. All readers of ``statuses`` are notified of a change.
+    /// The current status. Setting it notifies all readers of ``statuses`` of a change.
     public var status: Status {
         get { state.withLock { $0.status } }
         set { change { $0.status = newValue } }
     }
 
-    /// Whether the network costs by the byte, as that of a phone does. Default false. The system's is known on Apple's
-    /// platforms but watchOS; elsewhere set it, if the program knows.
+    /// Whether traffic is billed by volume, as on a phone's network. Defaults to `false`. The system's value is known
+    /// on Apple platforms except watchOS. Elsewhere, set it if the program knows it.
     public var isExpensive: Bool {
         get { state.withLock { $0.isExpensive } }
         set { change { $0.isExpensive = newValue } }
     }
 
-    /// Whether the user has asked for little traffic ("Low Data Mode"). Default false. The system's is known on Apple's
-    /// platforms but watchOS; elsewhere set it, if the program knows.
+    /// Whether the user has requested low traffic ("Low Data Mode"). Defaults to `false`. The system's value is known
+    /// on Apple platforms except watchOS. Elsewhere, set it if the program knows it.
     public var isConstrained: Bool {
         get { state.withLock { $0.isConstrained } }
         set { change { $0.isConstrained = newValue } }
@@ -123,30 +128,31 @@ public final class NetworkReachability: @unchecked Sendable {
         state.withLock { state in
             let old = state
             body(&state)
-            // Under the lock, so that the last status that a reader gets is the current one.
+            // Send under the lock, so that the last status that a reader receives is the current one.
             if state != old { readers.send(state.status) }
         }
     }
 
-    /// Whether a host is not to be called now. A host on this machine needs no network of the system.
+    /// Returns whether a host must not be called now. A host on this machine does not need the system's network.
     ///
-    /// - Parameter host: with or without a port.
+    /// - Parameter host: The host, with or without a port.
     func isMissing(for host: String?) -> Bool {
         status == .unreachable && !(isSystem && host.map(URLParts.isLoopback) ?? false)
     }
 
-    /// Returns when the network is not unreachable, or the task is cancelled.
+    /// Returns when the status is not ``Status/unreachable``, or when the task is cancelled.
     func wait() async {
         for await status in statuses where status != .unreachable { return }
     }
 
-    /// The current status and then the new one after each change: of the status, and the same status again when its
-    /// cost has changed. Ends with the reader's task.
+    /// The current status, then the status after each change. A change of ``isExpensive`` or ``isConstrained`` delivers
+    /// the same status again. The sequence ends with the reader's task.
     ///
-    /// Only the newest status is kept for a slow reader: it misses those before, and may get the same one twice. To
-    /// know whether there is a network, the newest is enough.
+    /// Only the newest status is kept for a slow reader, so it can miss earlier ones and receive the same one twice.
+    /// The newest status is enough to know whether there is a network.
     public var statuses: AsyncStream<Status> { state.withLock { readers.stream(first: $0.status) } }
 
-    /// ``statuses`` without the current one: the first is the status after the next change, however late it is read.
+    /// The ``statuses`` without the current one. The first element is the status after the next change, however late it
+    /// is read.
     package var changes: AsyncStream<Status> { readers.stream() }
 }

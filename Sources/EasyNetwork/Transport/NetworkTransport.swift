@@ -1,6 +1,6 @@
 import Foundation
 
-/// Carries a message to a server and brings the answer back.
+/// Sends a message to a server and delivers the response.
 ///
 /// ```swift
 /// /// Prints each message before another transport sends it.
@@ -17,25 +17,26 @@ import Foundation
 /// }
 /// ```
 ///
-/// A transport knows bytes, headers and deadlines. It follows no redirect, judges no status, answers no challenge for
-/// credentials, keeps no cookie and caches nothing: the layers above do that in the same way for every transport.
+/// A transport handles bytes, headers and deadlines. It follows no redirects, does not evaluate the status, does not
+/// respond to challenges for credentials, stores no cookies and caches nothing. The layers above do this in the same
+/// way for every transport.
 ///
-/// Every transport promises:
-/// - Events come in order, never two at once: at most one `head`, then any number of `body`, then exactly one `end`.
-///   Without a `head`, the end carries an error. Events may come before ``start(_:events:)`` returns.
-/// - Any number of `sent` come before the `end`, usually before the `head`; a server may answer before it has read the
-///   whole body. Each counts more bytes than the one before, unless the body was begun again. If all bytes were sent,
-///   the last one counts them all. A request without body has none.
-/// - An exchange always ends: by the answer, an error, a deadline, or a cancel.
-/// - ``TransportExchange/cancel()`` may be called at any time from any thread, also from inside `events`.
-/// - `events` is called on a thread of the transport, without a lock held. An implementation hands its work on and
-///   returns at once; no user code runs there.
+/// Every transport guarantees:
+/// - Events arrive in order, never two at once: at most one `head`, then any number of `body`, then exactly one `end`.
+///   Without a `head`, the end contains an error. Events can arrive before ``start(_:events:)`` returns.
+/// - Any number of `sent` events arrive before the `end`, usually before the `head`. A server can respond before it has
+///   read the complete body. Each event counts more bytes than the previous one, unless the body was restarted. If all
+///   bytes were sent, the last event counts all of them. A request without a body has no such event.
+/// - An exchange always ends: by the response, an error, a deadline, or a cancellation.
+/// - ``TransportExchange/cancel()`` can be called at any time from any thread, even from inside `events`.
+/// - `events` is called on a thread of the transport, without holding a lock. An implementation passes its work on and
+///   returns at once. No user code runs there.
 public protocol NetworkTransport: Sendable {
     /// Starts an exchange.
     ///
     /// - Parameters:
-    ///   - request: the message.
-    ///   - events: Told of everything that happens; released after `end`.
+    ///   - request: The message to send.
+    ///   - events: The closure that receives all events. It is released after `end`.
     func start(
         _ request: TransportRequest,
         events: @escaping @Sendable (TransportEvent) -> Void
@@ -43,8 +44,8 @@ public protocol NetworkTransport: Sendable {
 }
 
 extension NetworkTransport {
-    /// The seconds for which an exchange may keep its connection and read nothing, while another one goes first. Where
-    /// connections are few, the other one may need it.
+    /// The number of seconds for which a paused exchange can keep its connection while another exchange goes first.
+    /// Where connections are few, the other exchange might need this one.
     var heldConnectionInterval: TimeInterval {
         if self is URLSessionTransport { return 0 }
         #if os(Linux) && canImport(CCurl)
@@ -55,26 +56,28 @@ extension NetworkTransport {
     }
 }
 
-/// A message under way.
+/// A message in progress.
 ///
 /// ```swift
 /// let exchange = transport.start(TransportRequest(url: url)) { event in print(event) }
 /// exchange.cancel()
 /// ```
 public protocol TransportExchange: Sendable {
-    /// Stops the exchange. Its end follows soon, with ``NetworkError/Code/cancelled`` unless it had already ended.
+    /// Cancels the exchange. Its end follows soon, with ``NetworkError/Code/cancelled`` unless the exchange had already
+    /// ended.
     func cancel()
 
-    /// Holds the sender of the body back until ``resume()``. Bytes that are on their way may still come, and so may the
-    /// end. The idle deadline stops during the pause; the total one does not.
+    /// Pauses the body of the response until ``resume()``. Bytes in transit can still arrive, and so can the end. The
+    /// idle deadline stops during the pause; the total deadline does not.
     ///
-    /// The bytes held are bounded: some 64 KB over HTTP/1.1; over HTTP/2 with ``CurlTransport`` up to the 32 MiB that
-    /// libcurl lets a server send ahead on one stream.
+    /// The number of buffered bytes is bounded: about 64 KB over HTTP/1.1. Over HTTP/2 with ``CurlTransport`` it is up
+    /// to 32 MiB, which libcurl allows a server to send ahead on one stream.
     ///
-    /// Does nothing by default, and with ``URLSessionTransport`` on Linux, which cannot hold a sender back.
+    /// The default implementation does nothing. ``URLSessionTransport`` on Linux also does nothing, because it cannot
+    /// pause the sender.
     func pause()
 
-    /// Continues the body after ``pause()``. Does nothing if it was not paused.
+    /// Continues the body after ``pause()``. Does nothing if the body was not paused.
     func resume()
 }
 
@@ -83,7 +86,7 @@ extension TransportExchange {
     public func resume() {}
 }
 
-/// Something that happens to a message under way.
+/// An event of a message in progress.
 ///
 /// ```swift
 /// let exchange = transport.start(TransportRequest(url: url)) { event in
@@ -96,18 +99,18 @@ extension TransportExchange {
 /// }
 /// ```
 public enum TransportEvent: Sendable {
-    /// The bytes of the request's body handed to the system so far, without framing. The server may not have them yet.
-    /// Starts at a smaller number if the body is sent again.
+    /// The number of bytes of the request's body that were passed to the system so far, without framing. The server
+    /// might not have received them yet. The number starts again if the body is sent again.
     case sent(Int)
-    /// The status and the headers of the final answer; 1xx answers are skipped.
+    /// The status and the headers of the final response. 1xx responses are skipped.
     case head(TransportHead)
-    /// The next bytes of the body, with content codings such as gzip removed.
+    /// The next bytes of the body. Content codings such as gzip have been removed.
     case body(Data)
     /// The last event.
     case end(TransportEnd)
 }
 
-/// The status line and header fields of an answer.
+/// The status line and header fields of a response.
 ///
 /// ```swift
 /// events(.head(TransportHead(statusCode: 200, headers: ["Content-Type": "text/plain"])))
@@ -115,10 +118,10 @@ public enum TransportEvent: Sendable {
 public struct TransportHead: Hashable, Sendable {
     /// The status code.
     public var statusCode: Int
-    /// The header fields, in order and with repeats where the transport keeps them.
+    /// The header fields, in their order and with repeated fields if the transport preserves them.
     public var headers: HTTPHeaders
 
-    /// Creates the head of an answer.
+    /// Creates the head of a response.
     public init(statusCode: Int, headers: HTTPHeaders = HTTPHeaders()) {
         self.statusCode = statusCode
         self.headers = headers
@@ -126,7 +129,7 @@ public struct TransportHead: Hashable, Sendable {
 }
 
 extension TransportHead {
-    /// Checks that the lengths agree: otherwise it is open where the answer ends (RFC 9112, section 6.3).
+    /// Checks that the lengths agree. Otherwise the end of the response is ambiguous (RFC 9112, section 6.3).
     ///
     /// - Throws: ``NetworkError/Code/badServerResponse``.
     func checkLength() throws(NetworkError) {
@@ -156,22 +159,22 @@ extension TransportHead {
         !headers.contentCodings.isEmpty
     }
 
-    /// The length of the body that follows, as it is handed on; nil when it is not known.
+    /// Returns the length of the body that follows, as it is delivered; nil if it is unknown.
     ///
-    /// - Parameter method: of the message that this answers.
+    /// - Parameter method: The method of the request that this head responds to.
     func bodyLength(answering method: NetworkService.Method) -> Int64? {
         if method == .head || [204, 205, 304].contains(statusCode) { return 0 }
         return hasContentCoding ? nil : headers.contentLength
     }
 
-    /// Whether the transfer has a coding besides chunks. libcurl removes it unasked.
+    /// Whether the transfer has a coding in addition to chunks. libcurl removes such a coding by default.
     var hasTransferCoding: Bool {
         headers["Transfer-Encoding"].map { !$0.isEqualIgnoringASCIICase(to: "chunked") } ?? false
     }
 }
 
 extension HTTPHeaders {
-    /// `Content-Length` as a number; nil without one, and if two differ.
+    /// `Content-Length` as a number; nil if there is none, or if two differ.
     package var contentLength: Int64? {
         single("Content-Length", .unanimous) { $0.trimmed.utf8.allSatisfy(\.isDigit) ? Int64($0.trimmed) : nil }
     }
@@ -182,21 +185,25 @@ extension HTTPHeaders {
     }
 }
 
-/// The rest of what a body may have whose coding is removed.
+/// A counter of the bytes that are left of the limit for a body whose coding is removed.
 struct DecodedBodyLimit {
     private let limit: Int
     private var left: Int
 
-    /// - Parameter limit: In bytes.
+    /// Creates a counter.
+    ///
+    /// - Parameter limit: The limit in bytes.
     init(_ limit: Int) {
         self.limit = limit
         left = limit
     }
 
-    /// - Throws: ``NetworkError/Code/bodyTooLong``.
+    /// Counts bytes.
+    ///
+    /// - Throws: ``NetworkError/Code/bodyTooLong`` if the limit is exceeded.
     mutating func take(_ count: Int) throws(NetworkError) {
         guard count <= left else {
-            throw NetworkError(code: .bodyTooLong, message: "over \(limit) bytes without its content coding")
+            throw NetworkError(code: .bodyTooLong, message: "the body has over \(limit) bytes without its content coding")
         }
         left -= count
     }
@@ -208,11 +215,11 @@ struct DecodedBodyLimit {
 /// events(.end(TransportEnd(error: NetworkError(code: .notConnected))))
 /// ```
 public struct TransportEnd: Sendable {
-    /// Nil if the whole answer arrived.
+    /// The error; nil if the complete response was received.
     public var error: NetworkError?
-    /// The fields that came after the body (RFC 9110, section 6.5).
+    /// The trailer fields, which follow the body (RFC 9110, section 6.5).
     public var trailers: HTTPHeaders
-    /// Times, bytes and connection; nil if the exchange never began.
+    /// The metrics: times, bytes and connection; nil if the exchange never began.
     public var metrics: TransportMetrics?
 
     /// Creates the end of an exchange.

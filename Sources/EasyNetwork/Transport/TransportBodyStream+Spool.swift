@@ -1,13 +1,13 @@
 import Foundation
 
 extension TransportBodyStream {
-    /// Writes the body to a temporary file, for a transport that cannot send it piece by piece.
+    /// Writes the body to a temporary file, for a transport that cannot send it in pieces.
     ///
     /// - Parameters:
-    ///   - moved: Called for each piece.
-    ///   - completion: Called once, on any thread, with a file that the caller has to remove. After a cancel it may not
-    ///     be called.
-    /// - Returns: the task to cancel.
+    ///   - moved: A closure to call for each piece.
+    ///   - completion: A closure to call once, on any thread, with a file that the caller must remove. After a
+    ///     cancellation it might not be called.
+    /// - Returns: The task, which the caller can cancel.
     package func spool(
         moved: @escaping @Sendable () -> Void = {},
         _ completion: @escaping @Sendable (Result<URL, NetworkError>) -> Void
@@ -22,7 +22,7 @@ extension TransportBodyStream {
                 } onCancel: {
                     WorkQueue.shared.add {
                         reader.cancel()
-                        // A reader that never answers would otherwise leave it behind.
+                        // A reader that never responds would otherwise leave the file behind.
                         try? FileManager.default.removeItem(at: file)
                     }
                 }
@@ -67,7 +67,7 @@ extension TransportBodyStream {
     }
 
     private static func makeFile(_ file: URL) throws(NetworkError) -> FileHandle {
-        // For this user only: a body may contain secrets.
+        // Only this user can read the file, because a body can contain secrets.
         let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
         do {
             guard FileManager.default.createFile(atPath: file.path, contents: nil, attributes: attributes) else {

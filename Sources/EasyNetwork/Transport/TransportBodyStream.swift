@@ -1,35 +1,35 @@
 import Foundation
 
-/// A body that is read or made while it is sent, in constant memory.
+/// A body that is read or created while it is sent, in constant memory.
 ///
-/// Its closure is called each time the message is sent, so it can be sent again unless ``isReplayable`` is false:
+/// The closure is called each time the message is sent, so the body can be sent again unless ``isReplayable`` is false:
 ///
 /// ```swift
 /// let body = TransportBodyStream(length: size) { InputStream(url: file) }
 /// ```
 ///
-/// A transport asks for the next bytes when there is room for them. The idle deadline of the exchange keeps counting.
-/// While ``CurlTransport`` waits for them, it notices that a server closes the connection without an error answer only
-/// with the next bytes or by that deadline.
+/// A transport requests the next bytes when it has room for them. The idle deadline of the exchange continues
+/// meanwhile. While ``CurlTransport`` waits for bytes, it notices that the server has closed the connection without an
+/// error response only with the next bytes or at that deadline.
 public final class TransportBodyStream: Sendable {
-    /// The number of bytes. Any other number ends the exchange with ``NetworkError/Code/invalidRequest``. Default nil:
-    /// over HTTP/1.1 the body is sent in chunks (RFC 9112, section 7.1).
+    /// The number of bytes. Any other number ends the exchange with ``NetworkError/Code/invalidRequest``. Defaults to
+    /// `nil`: over HTTP/1.1 the body is sent in chunks (RFC 9112, section 7.1).
     public let length: Int?
-    /// Whether the body can be made again from its beginning. If false, no retry and no redirect sends it again; to
-    /// start it again is ``NetworkError/Code/invalidRequest``. Default true.
+    /// Whether the body can be restarted from its beginning. If false, no retry and no redirect sends it again, and an
+    /// attempt to do so fails with ``NetworkError/Code/invalidRequest``. Defaults to `true`.
     public let isReplayable: Bool
     private let makeReader: @Sendable () throws -> any BodyReader
-    /// Whether the body has been begun; kept only if that may happen once.
+    /// Whether the body has been started. This is recorded only for a body that can be started only once.
     private let hasBegun = Locked(false)
 
-    /// A body from an input stream, which is opened, read and closed on a background queue.
+    /// Creates a body from an input stream. The stream is opened, read and closed on a background queue.
     ///
     /// - Parameters:
-    ///   - length: In bytes. Default nil, unknown.
-    ///   - isReplayable: False for bytes that are gone once they have been read. Default true.
-    ///   - makeStream: Returns a new stream. Called on a background queue, once each time the body is sent. A stream
-    ///     that was read before is ``NetworkError/Code/invalidRequest``, as is nil. An error it throws becomes
-    ///     ``NetworkError/underlying``.
+    ///   - length: The length in bytes. Defaults to `nil`, for an unknown length.
+    ///   - isReplayable: False for bytes that can be read only once. Defaults to `true`.
+    ///   - makeStream: A closure that returns a new stream. It is called on a background queue, once each time the body
+    ///     is sent. If it returns nil or a stream that was already read, the exchange ends with
+    ///     ``NetworkError/Code/invalidRequest``. An error that it throws becomes ``NetworkError/underlying``.
     public convenience init(
         length: Int? = nil,
         isReplayable: Bool = true,
@@ -41,14 +41,14 @@ public final class TransportBodyStream: Sendable {
         }
     }
 
-    /// A body from an asynchronous sequence, whose next piece is awaited when there is room for it.
+    /// Creates a body from an asynchronous sequence. The next piece is awaited when there is room for it.
     ///
     /// - Parameters:
-    ///   - length: In bytes. Default nil, unknown.
-    ///   - isReplayable: False for bytes that are gone once they have been read. Default true.
-    ///   - makePieces: Returns the sequence. Called on a background queue, once each time the body is sent. An error
-    ///     that it or the sequence throws becomes ``NetworkError/underlying``. If the exchange ends first, the
-    ///     iterating task is cancelled.
+    ///   - length: The length in bytes. Defaults to `nil`, for an unknown length.
+    ///   - isReplayable: False for bytes that can be read only once. Defaults to `true`.
+    ///   - makePieces: A closure that returns the sequence. It is called on a background queue, once each time the body
+    ///     is sent. An error that the closure or the sequence throws becomes ``NetworkError/underlying``. If the
+    ///     exchange ends first, the iterating task is cancelled.
     public convenience init<Pieces: AsyncSequence & Sendable>(
         length: Int? = nil,
         isReplayable: Bool = true,
@@ -63,22 +63,22 @@ public final class TransportBodyStream: Sendable {
         self.makeReader = makeReader
     }
 
-    /// The error of a body with this many bytes; nil if the length is right.
+    /// Returns the error of a body with this number of bytes; nil if the length is correct.
     package func lengthError(_ count: Int) -> NetworkError? {
         guard let length, length != count else { return nil }
         return NetworkError(
             code: .invalidRequest,
-            message: "the body has \(count > length ? "more than" : "\(count) instead of") the \(length) bytes that it "
-                + "was said to have"
+            message: "the body has \(count > length ? "more than" : "\(count) instead of") the \(length) bytes of its "
+                + "declared length"
         )
     }
 
-    /// Begins the body. Calls the user's code, so never on a transport's thread.
+    /// Starts the body. This calls user code, so it must never happen on a transport's thread.
     package func reader() throws(NetworkError) -> any BodyReader {
         guard isReplayable || !hasBegun.exchange(true) else {
             throw NetworkError(
                 code: .invalidRequest,
-                message: "the body can be read once only, and has been; make a new one to send it again"
+                message: "the body can be read only once, and has been read; create a new one to send it again"
             )
         }
         do {
@@ -90,7 +90,7 @@ public final class TransportBodyStream: Sendable {
 }
 
 extension TransportBodyStream: Hashable {
-    /// Whether both are the same object.
+    /// Compares identities: returns whether both are the same object.
     public static func == (one: TransportBodyStream, other: TransportBodyStream) -> Bool {
         one === other
     }
@@ -101,7 +101,7 @@ extension TransportBodyStream: Hashable {
 }
 
 extension NetworkError {
-    /// The error of a body that cannot be read to its end.
+    /// Returns the error of a body that cannot be read to its end.
     static func body(_ error: any Error) -> NetworkError {
         .thrown(error, otherwise: .invalidRequest, prefix: "the body cannot be read: ")
     }

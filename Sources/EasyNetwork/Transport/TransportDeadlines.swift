@@ -1,25 +1,25 @@
 import Foundation
 
-/// The time that one exchange may take, in seconds, exact to the millisecond.
+/// The time limits of one exchange, in seconds, exact to the millisecond.
 ///
 /// ```swift
 /// host.deadlines = TransportDeadlines(firstByte: 10, idle: 20, total: 120)
 /// ```
 ///
-/// All deadlines count from the moment when the transport begins, after any wait for a free connection. A deadline that
-/// passes ends the exchange with ``NetworkError/Code/timedOut``. NaN means no limit.
+/// All deadlines count from the moment when the transport begins, after any wait for a free connection. A missed
+/// deadline ends the exchange with ``NetworkError/Code/timedOut``. NaN means no limit.
 public struct TransportDeadlines: Hashable, Sendable {
-    /// Until there is a connection: the look-up of the name, the connection and its TLS. Default nil, no limit.
-    /// ``URLSessionTransport`` is not told when there is one and ignores this deadline; set ``firstByte`` too.
+    /// The time until the connection is established: name lookup, connection and TLS. Defaults to `nil`, no limit.
+    /// ``URLSessionTransport`` is not notified of the connection and ignores this deadline; set ``firstByte`` as well.
     public var connect: TimeInterval?
-    /// Until the answer begins, sending included. Default nil, no limit.
+    /// The time until the response begins, including sending the request. Defaults to `nil`, no limit.
     public var firstByte: TimeInterval?
-    /// The longest time in which no byte goes out or comes in; nil means no limit. Default 60.
+    /// The maximum time in which no byte is sent or received; nil means no limit. Defaults to 60.
     public var idle: TimeInterval?
-    /// From start to last byte. Default nil, no limit.
+    /// The time from the start to the last byte. Defaults to `nil`, no limit.
     public var total: TimeInterval?
 
-    /// Creates deadlines. The defaults are those of the properties.
+    /// Creates deadlines. The default arguments are the defaults of the properties.
     public init(
         connect: TimeInterval? = nil,
         firstByte: TimeInterval? = nil,
@@ -33,15 +33,16 @@ public struct TransportDeadlines: Hashable, Sendable {
     }
 }
 
-/// Measures an exchange against its deadlines.
+/// Checks an exchange against its deadlines.
 ///
-/// A single timer serves all of them: activity only moves a number, and a timer that fires too early is set again.
+/// A single timer serves all of them. Activity only changes a number, and a timer that fires too early is scheduled
+/// again.
 struct DeadlineWatch {
     private var deadlines: TransportDeadlines
     private let begin: TimeInterval
     private var lastActivity: TimeInterval
     private var isPaused = false
-    /// When a timer fired that was late.
+    /// The time when a timer fired late; nil if none has.
     private var lateAt: TimeInterval?
 
     init(_ deadlines: TransportDeadlines, now: TimeInterval) {
@@ -50,7 +51,7 @@ struct DeadlineWatch {
         lastActivity = now
     }
 
-    /// A byte went out or came in. The same moment may be reported again.
+    /// Notes that a byte was sent or received. The same moment can be reported again.
     mutating func activity(now: TimeInterval) {
         lastActivity = max(lastActivity, now)
     }
@@ -64,26 +65,29 @@ struct DeadlineWatch {
         deadlines.firstByte = nil
     }
 
-    /// The receiver holds the sender back or continues. Its pause does not count as the sender's silence.
+    /// Notes that the receiver pauses or resumes the sender. A pause does not count as silence of the sender.
     mutating func setPaused(_ isPaused: Bool, now: TimeInterval) {
         guard self.isPaused != isPaused else { return }
         self.isPaused = isPaused
         lastActivity = now
     }
 
-    /// A timer has fired. When it is seconds late, the program was suspended, and all deadlines are past though the
-    /// answer may have come meanwhile: each grants one idle period from now on, or its own if that is shorter.
+    /// Notes that a timer has fired. If it is seconds late, the program was suspended. All deadlines have then passed,
+    /// although the response might have arrived meanwhile. Each deadline grants one idle period from now, or its own
+    /// period if that is shorter.
     mutating func timerFired(due: TimeInterval, now: TimeInterval) {
         if now - due > 2 { lateAt = now }
     }
 
-    /// - Returns: seconds until the next deadline; infinity without one.
+    /// Returns the time until the next deadline.
+    ///
+    /// - Returns: The time in seconds; infinity without a deadline.
     /// - Throws: ``NetworkError/Code/timedOut`` if a deadline has passed.
     func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
-        var least = try left(deadlines.total, "not done after", begin, now)
+        var least = try left(deadlines.total, "not finished after", begin, now)
         least = try min(least, left(deadlines.connect, "no connection after", begin, now))
-        least = try min(least, left(deadlines.firstByte, "no answer after", begin, now))
-        return try min(least, left(isPaused ? nil : deadlines.idle, "no byte moved for", lastActivity, now))
+        least = try min(least, left(deadlines.firstByte, "no response after", begin, now))
+        return try min(least, left(isPaused ? nil : deadlines.idle, "no byte was transferred for", lastActivity, now))
     }
 
     private func left(

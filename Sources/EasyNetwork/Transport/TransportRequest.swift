@@ -10,8 +10,9 @@ import FoundationNetworking
 /// let message = TransportRequest(method: .put, url: url, headers: ["Content-Type": "text/plain"], body: .data(bytes))
 /// ```
 ///
-/// It contains base URL, parameters and headers. A transport adds the fields that the connection needs (`Host`,
-/// `Content-Length`, `Accept-Encoding`); Foundation's adds a missing `User-Agent` and `Accept`.
+/// The message contains the complete URL, parameters and headers. A transport adds the fields that the connection needs
+/// (`Host`, `Content-Length`, `Accept-Encoding`). Foundation's transport adds `User-Agent` and `Accept` if they are
+/// missing.
 public struct TransportRequest: Sendable {
     private struct Values: Sendable {
         var method: NetworkService.Method
@@ -23,14 +24,15 @@ public struct TransportRequest: Sendable {
         var networkServiceType = URLRequest.NetworkServiceType.default
     }
 
-    /// In an object of its own: every step of a call passes the message on, and a task has room for each.
+    /// The values in an object of their own. Every step of a call passes the message on, and a task reserves space for
+    /// each.
     private var values: Shared<Values>
 
-    /// Whether the message is still to be sent; nil means yes. Asked on the transport's thread before the first byte,
-    /// as its sender may have been cancelled before it has the exchange to cancel.
+    /// Returns whether the message must still be sent; nil means yes. The transport calls it on its thread before the
+    /// first byte, because a sender can be cancelled before it has an exchange to cancel.
     package var isWanted: (@Sendable () -> Bool)?
 
-    /// The method. Default GET.
+    /// The method. Defaults to GET.
     public var method: NetworkService.Method {
         get { values.value.method }
         set { values.value.method = newValue }
@@ -42,38 +44,38 @@ public struct TransportRequest: Sendable {
         set { values.value.url = newValue }
     }
 
-    /// The header fields. Default none.
+    /// The header fields. Empty by default.
     public var headers: HTTPHeaders {
         get { values.value.headers }
         _modify { yield &values.value.headers }
     }
 
-    /// Default ``TransportBody/none``.
+    /// The body. Defaults to ``TransportBody/none``.
     public var body: TransportBody {
         get { values.value.body }
         set { values.value.body = newValue }
     }
 
-    /// The deadlines. Default those of ``TransportDeadlines``.
+    /// The deadlines. Default to `TransportDeadlines()`.
     public var deadlines: TransportDeadlines {
         get { values.value.deadlines }
         _modify { yield &values.value.deadlines }
     }
 
-    /// Whether the message may use a cellular network. Default true. Ignored on Linux, which does not tell networks
-    /// apart.
+    /// Whether the message is allowed to use a cellular network. Defaults to `true`. Linux does not distinguish
+    /// networks and ignores it.
     public var allowsCellularAccess: Bool {
         get { values.value.allowsCellularAccess }
         set { values.value.allowsCellularAccess = newValue }
     }
 
-    /// The kind of traffic. Default `default`. Ignored on Linux.
+    /// The kind of traffic. Defaults to `default`. Ignored on Linux.
     public var networkServiceType: URLRequest.NetworkServiceType {
         get { values.value.networkServiceType }
         set { values.value.networkServiceType = newValue }
     }
 
-    /// Creates a message. The defaults are those of the properties.
+    /// Creates a message. The default arguments are the defaults of the properties.
     public init(
         method: NetworkService.Method = .get,
         url: URL,
@@ -86,7 +88,7 @@ public struct TransportRequest: Sendable {
 }
 
 extension TransportRequest {
-    /// Whether a body is sent, even one that turns out to be empty.
+    /// Whether a body is sent, even if it turns out to be empty.
     var hasBody: Bool {
         switch body {
         case .none: false
@@ -97,12 +99,12 @@ extension TransportRequest {
 }
 
 extension TransportRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Method and address, without user, password, query and fragment, which may contain secrets.
+    /// The method and the URL without user, password, query and fragment, which can contain secrets.
     public var description: String {
         "\(method.rawValue) \(url.withoutSecrets)"
     }
 
-    /// Method, address and headers on several lines, without the secrets that ``Redaction`` knows by name.
+    /// The method, URL and headers on several lines, without the secrets that ``Redaction`` recognizes by name.
     public var debugDescription: String {
         let redaction = Redaction.standard
         var text = DebugText(title: "TransportRequest \(method.rawValue) \(redaction.redacted(url))")
@@ -110,7 +112,7 @@ extension TransportRequest: CustomStringConvertible, CustomDebugStringConvertibl
         return text.lines.joined(separator: "\n")
     }
 
-    /// Without children, so that a dump shows no secret.
+    /// An empty mirror, so that a dump shows no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -124,9 +126,9 @@ public enum TransportBody: Hashable, Sendable {
     case none
     /// Bytes in memory.
     case data(Data)
-    /// A regular file, read while it is sent.
+    /// A regular file that is read while it is sent.
     case file(URL)
-    /// Bytes that are read or made while they are sent.
+    /// Bytes that are read or created while they are sent.
     case stream(TransportBodyStream)
 
     /// Whether the body can be sent again, by a retry or a redirect.
@@ -134,7 +136,9 @@ public enum TransportBody: Hashable, Sendable {
         if case .stream(let stream) = self { stream.isReplayable } else { true }
     }
 
-    /// - Throws: ``NetworkError/Code/invalidRequest`` if bytes in memory have a ``SegmentMark``.
+    /// Checks that bytes in memory contain no ``SegmentMark``.
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if they do.
     func checkSegments(as role: String = "the body") throws(NetworkError) {
         guard case .data(let data) = self, data.withUnsafeBytes({ SegmentMark.isIn($0) }) else { return }
         throw SegmentMark.refusal(role)
@@ -144,10 +148,10 @@ public enum TransportBody: Hashable, Sendable {
 extension TransportRequest {
     /// Checks that the message is well formed.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` that says what to mend.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` with a message that explains how to fix it.
     package func check() throws(NetworkError) {
         guard ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false else {
-            throw Self.invalid("\(url.withoutSecrets) is no absolute http or https address")
+            throw Self.invalid("the URL must be an absolute http or https URL, but is \(url.withoutSecrets)")
         }
         try checkMethod()
         try headers.checkSyntax()
@@ -155,10 +159,10 @@ extension TransportRequest {
 
     func checkMethod() throws(NetworkError) {
         guard HTTPSyntax.isToken(method.rawValue.utf8) else {
-            throw Self.invalid("the method \"\(method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
+            throw Self.invalid("the method \"\(method.rawValue.prefix(40))\" must be a token (RFC 9110, section 5.6.2)")
         }
-        // RFC 9110, section 9.3.8.
-        guard method.rawValue != "TRACE" || body == .none else { throw Self.invalid("a TRACE request has no body") }
+        // A client must not send content in a TRACE request (RFC 9110, section 9.3.8).
+        guard method.rawValue != "TRACE" || body == .none else { throw Self.invalid("a TRACE request takes no body") }
     }
 
     fileprivate static func invalid(_ message: String) -> NetworkError {
@@ -169,19 +173,19 @@ extension TransportRequest {
 extension HTTPHeaders {
     /// Checks that the fields are well formed.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` that says what to mend.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` with a message that explains how to fix it.
     func checkSyntax() throws(NetworkError) {
         for field in self {
             guard HTTPSyntax.isToken(field.name.utf8) else {
                 throw TransportRequest.invalid(
-                    "the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)"
+                    "the header name \"\(field.name.prefix(80))\" must be a token (RFC 9110, section 5.6.2)"
                 )
             }
-            // The value is left out: it may be a secret.
+            // The message omits the value, because it can be a secret.
             guard HTTPSyntax.isFieldValue(field.raw.utf8) else {
                 let name = field.name.prefix(80)
                 throw TransportRequest.invalid(
-                    "the value of the header \(name) has a line break or control character in it"
+                    "the value of the header \(name) must not contain a line break or control character"
                 )
             }
             let mayBeMarked = field.value.utf8.contains { $0 >= 0x80 || $0 == UInt8(ascii: "%") }
@@ -191,17 +195,18 @@ extension HTTPHeaders {
         }
     }
 
-    /// Checks that no field frames the body. Set by hand, such a field can only contradict the body, and the server
-    /// then waits for missing bytes.
+    /// Checks that no field frames the body. Such a field could only contradict the body, and the server would then
+    /// wait for missing bytes.
     func checkFraming() throws(NetworkError) {
         if let field = first(where: \.isFraming) {
-            throw TransportRequest.invalid("the header \(field.name) follows from the body and is not to be set")
+            throw TransportRequest.invalid("the header \(field.name) follows from the body and must not be set")
         }
     }
 }
 
 extension HTTPHeaders.Field {
-    /// Whether the field frames the body, which only the transport may do: two lengths make two messages of one.
+    /// Whether the field frames the body, which only the transport is allowed to do. Two different lengths would split
+    /// one message into two.
     package var isFraming: Bool {
         name.isEqualIgnoringASCIICase(to: "Content-Length") || name.isEqualIgnoringASCIICase(to: "Transfer-Encoding")
     }

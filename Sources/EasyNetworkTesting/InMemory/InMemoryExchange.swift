@@ -55,7 +55,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         let times = request.deadlines
         let idle = times.idle.map { ($0, "no data was received for \($0) seconds") }
         let total = times.total.map { ($0, "the response was not complete after \($0) seconds") }
-        let firstByte = times.firstByte.map { ($0, "no answer after \($0) seconds") }
+        let firstByte = times.firstByte.map { ($0, "no response after \($0) seconds") }
         let deadlines = [idle, total, firstByte].compactMap(\.self).filter { !$0.0.isNaN }
         guard let (time, message) = deadlines.min(by: { $0.0 < $1.0 }) else { return }
         setTimer(after: time) { $0.fail(.timedOut, message) }

@@ -101,7 +101,7 @@ struct TransportReportTests {
         await fixture.clock.waitForTimers(1)
         fixture.clock.advance(by: 2)
         let outcome = await silent.end()
-        expect(outcome.code == .timedOut && outcome.end?.error?.message?.contains("no answer after 2.0") == true)
+        expect(outcome.code == .timedOut && outcome.end?.error?.message?.contains("no response after 2.0") == true)
         // In memory, the head and the bytes before a stall arrive together, and the deadline covers both.
         guard kind != .inMemory else { return }
         request.url = try fixture.request("/begins").url
@@ -153,7 +153,7 @@ struct TransportReportTests {
         await fixture.waitForRequests(1)
         await fixture.clock.waitForTimers(1)
         fixture.clock.advance(by: 5)
-        await expect(exchange.end().end?.error?.message, equals: "not done after 5.0 seconds")
+        await expect(exchange.end().end?.error?.message, equals: "not finished after 5.0 seconds")
     }
 
     @Test(

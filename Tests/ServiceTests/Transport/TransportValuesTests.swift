@@ -27,7 +27,7 @@ struct DeadlineWatchTests {
         expect(timeLeft(watch, 110), equals: .success(8))
         watch.activity(now: 117)
         expect(timeLeft(watch, 120), equals: .success(5))
-        expect(timeLeft(watch, 125), equals: .failure(Late("not done after 25.0 seconds")))
+        expect(timeLeft(watch, 125), equals: .failure(Late("not finished after 25.0 seconds")))
         expect(timeLeft(DeadlineWatch(TransportDeadlines(idle: 0.5), now: 0), 0.5) != .success(0))
         expect(timeLeft(DeadlineWatch(TransportDeadlines(idle: nil), now: 0), 1e9), equals: .success(.infinity))
         expect(timeLeft(DeadlineWatch(TransportDeadlines(idle: .nan, total: 3), now: 0), 1), equals: .success(2))
@@ -40,7 +40,7 @@ struct DeadlineWatchTests {
         expect(timeLeft(watch, 12), equals: .failure(Late("no connection after 2.0 seconds")))
         watch.connected()
         expect(timeLeft(watch, 12), equals: .success(3))
-        expect(timeLeft(watch, 15), equals: .failure(Late("no answer after 5.0 seconds")))
+        expect(timeLeft(watch, 15), equals: .failure(Late("no response after 5.0 seconds")))
         watch.answered()
         expect(timeLeft(watch, 15), equals: .success(.infinity))
     }
@@ -52,19 +52,19 @@ struct DeadlineWatchTests {
         expect(timeLeft(watch, 500), equals: .success(500))
         watch.setPaused(false, now: 500)
         expect(timeLeft(watch, 505), equals: .success(5))
-        expect(timeLeft(watch, 510), equals: .failure(Late("no byte moved for 10.0 seconds")))
+        expect(timeLeft(watch, 510), equals: .failure(Late("no byte was transferred for 10.0 seconds")))
     }
 
     @Test("REQ-5: a timer that fires seconds late, after a suspension, grants each deadline one idle period more")
     func suspended() {
         var watch = DeadlineWatch(TransportDeadlines(firstByte: 3, idle: 10, total: 25), now: 0)
         watch.timerFired(due: 3, now: 4)
-        expect(timeLeft(watch, 4), equals: .failure(Late("no answer after 3.0 seconds")))
+        expect(timeLeft(watch, 4), equals: .failure(Late("no response after 3.0 seconds")))
         watch.timerFired(due: 3, now: 600)
         expect(timeLeft(watch, 600), equals: .success(3))
         watch.answered()
         expect(timeLeft(watch, 601), equals: .success(9))
-        expect(timeLeft(watch, 610), equals: .failure(Late("not done after 25.0 seconds")))
+        expect(timeLeft(watch, 610), equals: .failure(Late("not finished after 25.0 seconds")))
 
         var patient = DeadlineWatch(TransportDeadlines(idle: nil, total: 25), now: 0)
         patient.timerFired(due: 25, now: 600)

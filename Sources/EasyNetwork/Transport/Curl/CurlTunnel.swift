@@ -39,8 +39,8 @@ struct CurlTunnel {
         guard statusCode >= 300 else { return nil }
         var words = "the proxy refused a tunnel"
         if statusCode == 407 {
-            words = "the proxy wants a user and a password"
-            if hasPassword { words = "the proxy asks for neither Basic nor Digest" }
+            words = "the proxy requires a user and a password"
+            if hasPassword { words = "the proxy accepts neither Basic nor Digest" }
             if challengeCount > 1 { words = "the proxy refused the user and the password" }
         }
         let message = "\(words): \(statusCode) \(reason)".trimmed

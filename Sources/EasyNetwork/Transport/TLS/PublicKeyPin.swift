@@ -26,10 +26,10 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: ``NetworkError/Code/invalidRequest`` for any other text, with what to mend.
     public init(_ text: String) throws(NetworkError) {
         guard let base64 = Self.base64(of: text) else {
-            throw Self.failure(text, "it has to begin with sha256// and go on with the digest in base64")
+            throw Self.failure(text, "it must begin with sha256// and go on with the digest in base64")
         }
         guard let digest = Data(base64Encoded: base64), digest.base64EncodedString() == base64 else {
-            throw Self.failure(text, "what follows the prefix is not base64 (A-Z, a-z, 0-9, +, / and the = at the end)")
+            throw Self.failure(text, "the text after the prefix is not base64 (A-Z, a-z, 0-9, +, / and the = at the end)")
         }
         guard digest.count == Self.digestLength else {
             throw Self.failure(text, "a SHA-256 has \(Self.digestLength) bytes, this has \(digest.count)")
@@ -84,6 +84,6 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func failure(_ text: String, _ reason: String) -> NetworkError {
-        NetworkError(code: .invalidRequest, message: "'\(text.prefix(80))' is no public key pin: \(reason)")
+        NetworkError(code: .invalidRequest, message: "'\(text.prefix(80))' is not a public key pin: \(reason)")
     }
 }

@@ -173,9 +173,9 @@ struct ProxyPasswordTests {
     @Test(
         "SEC-1: a proxy whose challenge has no answer gets none, and the error says why",
         arguments: [
-            ("", [basic, digest], "the proxy wants a user and a password"),
-            ("us%20er:se%3Acret@", ["Negotiate", "NTLM"], "the proxy asks for neither Basic nor Digest"),
-            ("us%20er:se%3Acret@", [], "the proxy asks for neither Basic nor Digest"),
+            ("", [basic, digest], "the proxy requires a user and a password"),
+            ("us%20er:se%3Acret@", ["Negotiate", "NTLM"], "the proxy accepts neither Basic nor Digest"),
+            ("us%20er:se%3Acret@", [], "the proxy accepts neither Basic nor Digest"),
         ]
     )
     func unanswered(credentials: String, challenges: [String], reason: String) async throws {

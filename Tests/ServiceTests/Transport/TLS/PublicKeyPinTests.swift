@@ -81,12 +81,12 @@ struct PublicKeyPinTests {
         ("sha256//" + slashed.replacingOccurrences(of: "o=", with: "p="), base64Message),
         ("sha256//" + slashed + ";sha256//" + slashed, base64Message),
         ("sha256//é", base64Message),
-        ("sha256//", "a SHA-256 has 32 bytes, this has 0"),
-        ("sha256//2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "a SHA-256 has 32 bytes, this has 20"),
-        ("sha256/2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "a SHA-256 has 32 bytes, this has 20"),
+        ("sha256//", "a SHA-256 digest has 32 bytes, but this one has 0"),
+        ("sha256//2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "a SHA-256 digest has 32 bytes, but this one has 20"),
+        ("sha256/2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "a SHA-256 digest has 32 bytes, but this one has 20"),
     ]
-    private static let prefixMessage = "it has to begin with sha256//"
-    private static let base64Message = "what follows the prefix is not base64"
+    private static let prefixMessage = "it must begin with sha256//"
+    private static let base64Message = "the text after the prefix is not base64"
 
     @Test("SEC-1: a malformed pin is refused with what to mend", arguments: noPins)
     func refused(text: String, reason: String) throws {
@@ -94,7 +94,7 @@ struct PublicKeyPinTests {
         expect(error.code, equals: .invalidRequest)
         let message = try #require(error.message)
         let line = text.replacingOccurrences(of: "\n", with: " ")
-        expect(message.contains("'\(line.prefix(80))' is no public key pin: "))
+        expect(message.contains("'\(line.prefix(80))' is not a public key pin: "))
         expect(message.contains(reason))
     }
 }
