@@ -203,7 +203,7 @@ struct DecodedBodyLimit {
     /// - Throws: ``NetworkError/Code/bodyTooLong`` if the limit is exceeded.
     mutating func take(_ count: Int) throws(NetworkError) {
         guard count <= left else {
-            throw NetworkError(code: .bodyTooLong, message: "the body has over \(limit) bytes without its content coding")
+            throw NetworkError(code: .bodyTooLong, message: "the body has over \(limit) bytes without content coding")
         }
         left -= count
     }

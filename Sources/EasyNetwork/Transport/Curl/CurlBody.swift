@@ -1,28 +1,28 @@
 #if os(Linux) && canImport(CCurl)
 import Foundation
 
-/// The bytes of a request's body, read piece by piece on the loop's thread.
+/// The bytes of a request's body, read in pieces on the loop's thread.
 ///
-/// The bytes of a stream are read or made off that thread: the body holds the piece that is being sent, and asks for
-/// the next one when it is out.
+/// The bytes of a stream are read or created on other threads. The body holds the piece that is being sent, and
+/// requests the next piece when this one has been sent.
 final class CurlBody {
-    /// The input of other threads.
+    /// The data that arrives from other threads.
     private struct Inbox {
         /// The next piece, nil after the last; or an error.
         var arrived: Result<Data?, NetworkError>?
         var reader: (any BodyReader)?
-        /// The number of this sending. Data of an earlier body is not wanted.
+        /// The number of this transmission. Data of an earlier transmission is ignored.
         var sending = 0
         var isOver = false
     }
 
-    /// How many bytes are sent, whatever becomes of their source; nil if unknown.
+    /// The number of bytes to send, even if the source changes; nil if unknown.
     let count: Int64?
-    /// The piece that is being sent; all of a body in memory.
+    /// The piece that is being sent; the complete data of a body in memory.
     private var piece = Data()
-    /// How many bytes have been handed on.
+    /// The number of bytes that have been passed on.
     private var position: Int64 = 0
-    /// The open file; -1 for none.
+    /// The descriptor of the open file; -1 if there is none.
     private let descriptor: Int32
 
     private let stream: TransportBodyStream?
@@ -30,11 +30,13 @@ final class CurlBody {
     private let inbox = Locked(Inbox())
     private var isAsking = false
     private var hasBegun = false
-    /// Whether the stream has said that there is no more.
+    /// Whether the stream has reported its end.
     private var isWhole = false
 
-    /// - Parameter wakeUp: Called on any thread when there are bytes again.
-    /// - Returns: nil for none.
+    /// Creates a body.
+    ///
+    /// - Parameter wakeUp: A closure to call on any thread when bytes are available again.
+    /// - Returns: Nil if there is no body.
     init?(_ body: TransportBody, wakeUp: @escaping @Sendable () -> Void) throws(NetworkError) {
         self.wakeUp = wakeUp
         switch body {
@@ -71,7 +73,7 @@ final class CurlBody {
 
     /// Fills the buffer with the next bytes.
     ///
-    /// - Returns: how many; 0 after the last; nil if there are none yet.
+    /// - Returns: The number of bytes; 0 after the last; nil if none are available yet.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int? {
         if descriptor >= 0 { return try readFile(into: buffer) }
         guard let stream else {
@@ -94,9 +96,9 @@ final class CurlBody {
         return count
     }
 
-    /// Begins again.
+    /// Starts the body again from its beginning.
     ///
-    /// - Returns: false if that is impossible.
+    /// - Returns: False if that is impossible.
     func rewind() -> Bool {
         if let stream {
             guard stream.isReplayable || !hasBegun else { return false }
@@ -119,7 +121,8 @@ final class CurlBody {
         let got = wanted > 0 ? pread(descriptor, buffer.baseAddress, wanted, off_t(position)) : 0
         guard got >= 0 else { throw failure(String(cString: strerror(errno))) }
         guard got > 0 || wanted == 0 else { throw failure("it became shorter while it was sent") }
-        // Checked before the last bytes are sent: after them the server would take the beginning for the whole file.
+        // Check the size before the last bytes are sent. After them, the server would take the beginning for the
+        // complete file.
         if position + Int64(got) == end {
             var status = stat()
             guard fstat(descriptor, &status) == 0, Int64(status.st_size) <= end else {
@@ -132,8 +135,8 @@ final class CurlBody {
 
     // MARK: - Streams
 
-    /// Whether the piece that completes the length waits until the stream says that it was the last: libcurl would not
-    /// ask for more.
+    /// Whether the piece that completes the length is held back until the stream reports its end. libcurl does not
+    /// request more bytes after it.
     private var isHeld: Bool { !isWhole && position + Int64(piece.count) == count }
 
     private func takeIn(_ stream: TransportBodyStream) throws(NetworkError) {
@@ -141,7 +144,7 @@ final class CurlBody {
         isAsking = false
         let held = Int(position) + piece.count
         if let next = try arrived.get() {
-            // Sent to its end, the surplus would be the beginning of another message.
+            // If surplus bytes were sent, they would become the beginning of another message.
             let count = held + next.count
             if count > stream.length ?? .max, let error = stream.lengthError(count) { throw error }
             piece = next
@@ -156,7 +159,7 @@ final class CurlBody {
         isAsking = true
         hasBegun = true
         let sending = inbox.withLock { $0.sending }
-        // The user's code makes the bytes.
+        // User code creates the bytes, so it runs on the work queue.
         WorkQueue.shared.add { [inbox, wakeUp] in
             Self.ask(stream, inbox, sending, wakeUp)
         }
@@ -168,7 +171,7 @@ final class CurlBody {
         _ sending: Int,
         _ wakeUp: @escaping @Sendable () -> Void
     ) {
-        /// - Returns: false if the sending is over.
+        /// - Returns: False if the transmission has ended.
         @Sendable func update(_ change: (inout Inbox) -> Void) -> Bool {
             inbox.withLock { inbox in
                 guard inbox.sending == sending, !inbox.isOver else { return false }
@@ -179,7 +182,7 @@ final class CurlBody {
         @Sendable func arrived(_ result: Result<Data?, NetworkError>) {
             if update({ $0.arrived = result }) { wakeUp() }
         }
-        // An unwanted reading is not begun: the user's code would run more often than the body was sent.
+        // Don't start a reading that is no longer wanted: user code would run more often than the body is sent.
         var known: (any BodyReader)?
         guard update({ known = $0.reader }) else { return }
         do throws(NetworkError) {

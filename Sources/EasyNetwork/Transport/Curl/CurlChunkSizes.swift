@@ -1,17 +1,20 @@
 #if os(Linux) && canImport(CCurl)
-/// The lines with the sizes of a chunked body (RFC 9112, section 7.1), checked as the bytes come.
+/// Checks the size lines of a chunked body (RFC 9112, section 7.1) as the bytes arrive.
 ///
-/// libcurl ignores the rest of a line after its hexadecimal digits: `0x5` is the last chunk to it, and the end.
+/// libcurl ignores the rest of a line after its hexadecimal digits. It takes `0x5` for the last chunk, and ends the
+/// body there.
 struct CurlChunkSizes {
     private enum State {
         case start, digits, blank, `extension`, lineEnd, data, end
     }
 
     private var state = State.start
-    /// The size; within the chunk, the rest of it.
+    /// The size of the chunk; within the chunk, the number of bytes left.
     private var count = 0
 
-    /// - Returns: false if a line is malformed. Trailers are not looked at.
+    /// Checks the next bytes.
+    ///
+    /// - Returns: False if a line is malformed. Trailers are not checked.
     mutating func accept(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var index = 0
         while index < bytes.count, state != .end {
@@ -32,13 +35,13 @@ struct CurlChunkSizes {
             guard count <= Int.max >> 4 else { return false }
             let digit = byte.isDigit ? byte - 0x30 : (byte | 0x20) - 0x61 + 10
             (state, count) = (.digits, count << 4 | Int(digit))
-        // There are servers that fill the line with blanks.
+        // Some servers pad the line with blanks.
         case (.digits, 0x20), (.digits, 0x09), (.blank, 0x20), (.blank, 0x09): state = .blank
         case (.digits, 0x3B), (.blank, 0x3B): state = .extension
         case (.digits, 0x0D), (.blank, 0x0D): state = .lineEnd
         case (.digits, 0x0A), (.blank, 0x0A), (.extension, 0x0A), (.lineEnd, 0x0A): state = count == 0 ? .end : .data
         case (.extension, _): break
-        // libcurl refuses others between a chunk and its line break.
+        // libcurl rejects any other bytes between a chunk and its line break.
         case (.data, 0x0A): state = .start
         case (.data, _): break
         default: return false

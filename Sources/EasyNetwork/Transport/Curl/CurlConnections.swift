@@ -1,30 +1,30 @@
 #if os(Linux) && canImport(CCurl)
 import Foundation
 
-/// A connection of libcurl's, as far as callbacks report it; used on the loop's thread only.
+/// The known state of a libcurl connection, as callbacks report it. It is used only on the loop's thread.
 final class CurlConnection {
     fileprivate let descriptor: Int32
-    /// The two ends; nil before the first message.
+    /// The addresses of the two ends; nil before the first message.
     fileprivate var ends: (remote: String, local: String, ports: UInt64)?
-    /// The remote end as `192.0.2.1:443` or `[2001:db8::1]:443`.
+    /// The address of the remote end, such as `192.0.2.1:443` or `[2001:db8::1]:443`.
     fileprivate(set) var remoteAddress = ""
-    /// Whether it speaks HTTP/2; nil before its first answer.
+    /// Whether the connection uses HTTP/2; nil before its first response.
     var isHTTP2: Bool?
-    /// Whether it has served other exchanges than the one that it was made for.
+    /// Whether the connection has served other exchanges than its first one.
     var isReused = false
-    /// The most streams that its server takes at a time; nil if it has not said.
+    /// The maximum number of concurrent streams that the server accepts; nil if the server has not reported it.
     var streamLimit: Int?
 
-    /// Whether it carries the body of a request as plain HTTP/1, and the response has not begun.
+    /// Whether the connection is sending a request's body as plain HTTP/1, and the response has not begun.
     var isSendingBody = false
-    /// What had arrived then, and was not read, when libcurl closed it.
+    /// The bytes that had arrived in this state, and had not been read, when libcurl closed the connection.
     fileprivate(set) var unread: [UInt8] = []
 
     fileprivate init(_ descriptor: Int32) {
         self.descriptor = descriptor
     }
 
-    /// Reads what has arrived, up to a limit.
+    /// Reads the bytes that have arrived, up to a limit.
     fileprivate func readRest() {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while unread.count < 8 * buffer.count {
@@ -34,14 +34,15 @@ final class CurlConnection {
         }
     }
 
-    /// Whether the next request may go out on it although it was used before.
+    /// Returns whether the next request can be sent on the connection although it was used before.
     ///
-    /// Over HTTP/1, input between two exchanges is an unsolicited answer, such as a 408, or the end of the connection.
-    /// libcurl would take the former for the answer to the next request and lose the request to the latter. TLS 1.3
-    /// tickets come before the first answer; a server that sends one later costs a connection. Over HTTP/2 frames may
-    /// come any time; what they say of the next request, libcurl reports.
+    /// Over HTTP/1, input between two exchanges is an unsolicited response, such as a 408, or the end of the
+    /// connection. libcurl would take an unsolicited response for the response to the next request, and would lose the
+    /// request if the connection has ended. TLS 1.3 tickets arrive before the first response; a server that sends one
+    /// later costs a connection. Over HTTP/2, frames can arrive at any time, and libcurl reports what they mean for the
+    /// next request.
     ///
-    /// - Parameter hasPending: Whether the TLS library holds unread input.
+    /// - Parameter hasPending: Returns whether the TLS library holds unread input.
     func isFit(hasPending: () -> Bool) -> Bool {
         var byte: UInt8 = 0
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
@@ -51,7 +52,7 @@ final class CurlConnection {
     }
 }
 
-/// The connections of a loop. libcurl tells a callback the addresses of a message's connection, but not its socket.
+/// The connections of a loop. libcurl passes the addresses of a message's connection to a callback, but not its socket.
 final class CurlConnections {
     private var sockets: [Int32: CurlConnection] = [:]
     /// Connections that have carried a message, by their two ports.
@@ -63,7 +64,7 @@ final class CurlConnections {
     }
 
     func closeSocket(_ descriptor: Int32) {
-        // After a failure to send, libcurl reads no more; but the server may have answered before it closed its end.
+        // After a failure to send, libcurl no longer reads. But the server can have responded before it closed its end.
         if let connection = sockets[descriptor], connection.isSendingBody { connection.readRest() }
         forget(descriptor)
         close(descriptor)
@@ -77,7 +78,9 @@ final class CurlConnections {
         if byPorts[ports]?.isEmpty == true { byPorts[ports] = nil }
     }
 
-    /// - Returns: nil if it was not seen to be opened.
+    /// Returns the connection between two addresses.
+    ///
+    /// - Returns: Nil if no callback has reported its opening.
     func connection(remote: String, _ remotePort: Int32, local: String, _ localPort: Int32) -> CurlConnection? {
         let ports = UInt64(UInt32(bitPattern: remotePort)) << 32 | UInt64(UInt32(bitPattern: localPort))
         for connection in byPorts[ports] ?? []
@@ -102,7 +105,7 @@ final class CurlConnections {
     private typealias NameFunction = (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
 
     private static func port(_ descriptor: Int32, _ name: NameFunction) -> Int32? {
-        // The port is in the same place for IPv4 and IPv6.
+        // The port has the same position for IPv4 and IPv6.
         var address = sockaddr_in6()
         var count = socklen_t(MemoryLayout<sockaddr_in6>.size)
         let result = withUnsafeMutablePointer(to: &address) { pointer in

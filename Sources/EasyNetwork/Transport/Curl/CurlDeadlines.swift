@@ -1,10 +1,11 @@
 #if os(Linux) && canImport(CCurl)
 import Foundation
 
-/// When the loop checks its exchanges, used on the loop's thread only.
+/// The time of the loop's next check of its exchanges. It is used only on the loop's thread.
 ///
-/// It keeps the earliest time only: when that has come, the worker checks every exchange under way and adds the times
-/// again. With the system clock the loop's own wait ends then; any other clock sets a timer that wakes the loop.
+/// Only the earliest time is stored. When it is reached, the worker checks every exchange in progress and adds the
+/// times again. With the system clock, the loop's own wait ends at that time. With any other clock, a timer wakes the
+/// loop.
 struct CurlDeadlines {
     private var earliest = TimeInterval.infinity
     private let clock: any NetworkClock
@@ -28,7 +29,7 @@ struct CurlDeadlines {
         setTimer()
     }
 
-    /// Whether the earliest time has come. If so, all times are forgotten.
+    /// Returns whether the earliest time has been reached. If so, all times are removed.
     mutating func takeDue() -> Bool {
         guard earliest.isFinite, earliest <= clock.now else { return false }
         clear()
@@ -40,7 +41,7 @@ struct CurlDeadlines {
         timer.take()?.cancel()
     }
 
-    /// The clock has called, perhaps too early.
+    /// Notes that the clock's timer has fired, possibly too early.
     mutating func timerFired() {
         if timer != nil { setTimer() }
     }
@@ -49,23 +50,23 @@ struct CurlDeadlines {
         timer.take()?.cancel()
         guard !isSystemClock, earliest.isFinite else { return }
         let delay = earliest - clock.now
-        // A time that has come needs no timer: the loop checks it before it waits.
+        // A time that has been reached needs no timer, because the loop checks it before it waits.
         if delay > 0 { timer = clock.schedule(after: delay) { [weak loop] in loop?.timerFired() } }
     }
 
-    /// The milliseconds for which the loop may wait. Without a deadline: 10 after something has moved, doubled each
-    /// time that nothing has, 1,000 at most.
+    /// Returns the number of milliseconds for which the loop can wait. Without a deadline, it is 10 after data was
+    /// transferred, and doubles each time that no data was, up to 1,000.
     ///
-    /// libcurl marks a transfer that needs another look, such as one whose stream has just ended, with an expired
-    /// timer. If another timer of that transfer expires within a millisecond of it, libcurl before 8.4 drops both and
-    /// the transfer waits for ever. Seen with 7.88, whose timer 200 milliseconds after connecting met the end of an
-    /// answer.
+    /// libcurl marks a transfer that needs attention, such as one whose stream has just ended, with an expired timer.
+    /// If another timer of that transfer expires within a millisecond, libcurl before 8.4 drops both timers and the
+    /// transfer waits forever. This occurred with 7.88, whose timer 200 milliseconds after connecting coincided with
+    /// the end of a response.
     mutating func pollTimeout(underWay count: Int, hasMoved: Bool) -> Int32 {
         guard count > 0 else { return .max }
         let wait = hasMoved ? Self.shortestPoll : nextPoll
         nextPoll = min(2 * wait, Self.longestPoll)
         guard isSystemClock, earliest.isFinite else { return wait }
-        // Rounded up, or the loop would spin through the last millisecond.
+        // Round up. Otherwise the loop would spin through the last millisecond.
         let left = ((earliest - clock.now) * 1_000).rounded(.up)
         return left < Double(wait) ? Int32(max(left, 0)) : wait
     }

@@ -2,16 +2,17 @@
 internal import CCurl
 import Foundation
 
-/// Removes the content codings of a body; used on the loop's thread only.
+/// Removes the content codings of a body. It is used only on the loop's thread.
 ///
-/// libcurl's own decoders accept a body that is cut short and refuse a coding that they do not know.
+/// libcurl's own decoders accept a truncated body, and reject a coding that they do not know.
 final class CurlDecoder {
-    /// One for each coding, in the order of their removal: each decodes the output of the one before.
+    /// One stage for each coding, in the order of their removal. Each decodes the output of the previous stage.
     private let stages: [Stage]
-    /// How many of the bytes that libcurl passes on again after a pause have been decoded.
+    /// The number of bytes that have been decoded, out of those that libcurl passes on again after a pause.
     private var decodedCount = 0
 
-    /// The most codings of a body. Each of them takes memory, and multiplies what a few bytes can become.
+    /// The maximum number of codings of a body. Each takes memory, and multiplies the size to which a few bytes can
+    /// expand.
     private static let codingLimit = 5
 
     private static let known: [(name: String, bit: UInt32)] = [
@@ -19,19 +20,21 @@ final class CurlDecoder {
     ]
     private static let found = ccoding_load()
 
-    /// The codings that can be removed, for `Accept-Encoding`; nil for none.
+    /// The codings that can be removed, as a value of `Accept-Encoding`; nil if there are none.
     static let names: String? = {
         let names = known.filter { $0.bit & found != 0 }.map(\.name)
         return names.isEmpty ? nil : names.joined(separator: ", ")
     }()
 
-    /// - Parameter limit: The most bytes that a coding before the last may become; nil for any number. The caller counts
-    ///   those of the last.
-    /// - Returns: nil if the body is to be passed on as is: it has no coding, or an unknown one; or it is a part of what
-    ///   was coded as a whole (RFC 9110, section 14.2).
+    /// Creates a decoder for a response.
+    ///
+    /// - Parameter limit: The maximum number of bytes that a coding before the last can produce; nil for no limit. The
+    ///   caller counts the bytes of the last coding.
+    /// - Returns: Nil if the body must be passed on unchanged: it has no coding, it has an unknown coding, or it is a
+    ///   part of a body that was coded as a whole (RFC 9110, section 14.2).
     init?(_ head: TransportHead, limit: Int?) throws(NetworkError) {
         guard head.statusCode != 206 else { return nil }
-        // RFC 9110, section 8.4.1.3.
+        // x-gzip is equivalent to gzip (RFC 9110, section 8.4.1.3).
         let codings = head.headers.contentCodings.map { $0 == "x-gzip" ? "gzip" : $0 }
         guard codings.count <= Self.codingLimit else {
             let message = "the body has \(codings.count) content codings, more than \(Self.codingLimit)"
@@ -48,25 +51,29 @@ final class CurlDecoder {
         self.stages = stages
     }
 
-    /// - Parameter count: How many bytes libcurl passes on.
-    /// - Returns: how many of them were decoded before a pause. libcurl may cut them into other pieces.
+    /// Resumes after a pause.
+    ///
+    /// - Parameter count: The number of bytes that libcurl passes on.
+    /// - Returns: The number of these bytes that were decoded before the pause. libcurl can split them differently.
     func resume(_ count: Int) -> Int {
         let position = min(decodedCount, count)
         decodedCount -= position
         return position
     }
 
-    /// - Parameter position: How many of the bytes, which libcurl will pass on again, have been decoded.
+    /// Pauses the decoding.
+    ///
+    /// - Parameter position: The number of bytes that have been decoded, out of those that libcurl will pass on again.
     func pause(at position: Int) {
         decodedCount += position
     }
 
-    /// Decodes some of the bytes from a position on.
+    /// Decodes some of the bytes, starting at a position.
     ///
-    /// - Returns: the next piece of the body; nil when all bytes are decoded.
+    /// - Returns: The next piece of the body; nil if all bytes have been decoded.
     func piece(of bytes: UnsafeRawBufferPointer, from position: inout Int) throws(NetworkError) -> Data? {
         while true {
-            // The last stage that has work goes first, as those before it have no place for more output.
+            // The last stage that has work runs first, because the stages before it have no space for more output.
             var (index, input) = (stages.count - 1, UnsafeRawBufferPointer(rebasing: bytes[position...]))
             while index > 0, !stages[index].isOutputFull, stages[index - 1].rest.isEmpty { index -= 1 }
             if index > 0 { input = stages[index - 1].rest }
@@ -77,10 +84,10 @@ final class CurlDecoder {
         }
     }
 
-    /// The reason why the bytes so far are not a whole body; nil if they are.
+    /// The reason why the bytes so far are not a complete body; nil if they are.
     var problem: NetworkError? {
         stages.first { !$0.isWhole }.map {
-            NetworkError(code: .cannotParseResponse, message: "the body ends before its \($0.name) does")
+            NetworkError(code: .cannotParseResponse, message: "the body ends before its \($0.name) coding does")
         }
     }
 }
@@ -90,11 +97,11 @@ private final class Stage {
     let name: String
     private let decoder: OpaquePointer
     private let output: UnsafeMutableRawBufferPointer
-    /// The part of the output that has not been used.
+    /// The part of the output that has not been consumed.
     private var range = 0..<0
-    /// Whether there may be more output for the last input.
+    /// Whether the last input can produce more output.
     private(set) var isOutputFull = false
-    /// Whether no byte has come.
+    /// Whether no byte has arrived.
     private var isEmpty = true
     private var limit: DecodedBodyLimit?
 
@@ -123,9 +130,9 @@ private final class Stage {
         return range.isEmpty ? nil : Data(rest)
     }
 
-    /// Replaces the output.
+    /// Decodes input, and replaces the output.
     ///
-    /// - Returns: how many bytes of the input were decoded.
+    /// - Returns: The number of input bytes that were decoded.
     func decode(_ input: UnsafeRawBufferPointer) throws(NetworkError) -> Int {
         if !input.isEmpty { isEmpty = false }
         var (inputCount, outputCount) = (input.count, Self.capacity)
@@ -137,16 +144,16 @@ private final class Stage {
             &outputCount
         )
         isOutputFull = outputCount == Self.capacity
-        // A decoder that makes no progress would loop forever.
+        // Without this check, a decoder that makes no progress would loop forever.
         guard isGood, inputCount + outputCount > 0 || input.isEmpty else {
-            throw NetworkError(code: .cannotParseResponse, message: "the body is not \(name)")
+            throw NetworkError(code: .cannotParseResponse, message: "the body is not valid \(name)")
         }
         try limit?.take(outputCount)
         range = 0..<outputCount
         return inputCount
     }
 
-    /// Whether the bytes so far are a whole. No byte at all is: servers name a coding for empty bodies too.
+    /// Whether the bytes so far are complete. An empty body is complete, because servers name a coding for it, too.
     var isWhole: Bool { isEmpty || ccoding_is_at_end(decoder) }
 }
 #endif

@@ -3,12 +3,14 @@ internal import CCurl
 import Foundation
 
 extension CurlExchange {
-    /// - Returns: nil only without the pointer that ``setContext(of:)`` sets; the transfer is then broken off.
+    /// Returns the exchange of a callback.
+    ///
+    /// - Returns: Nil only without the pointer that ``setContext(of:)`` sets. The transfer is then aborted.
     static func at(_ context: UnsafeMutableRawPointer?) -> CurlExchange? {
         context.map { Unmanaged<CurlExchange>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Sets the callbacks, which go to the exchange that the handle is given.
+    /// Sets the callbacks. They are passed to the handle's current exchange.
     func setCallbacks(of handle: CurlHandle) {
         // Setting a function or a pointer of a known option cannot fail.
         _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_HEADERFUNCTION) { bytes, size, count, context in
@@ -34,7 +36,7 @@ extension CurlExchange {
             }
             return 0
         }
-        // The socket callbacks go to the loop's connections, which outlive every exchange.
+        // The socket callbacks are passed to the loop's connections, which outlive every exchange.
         guard let worker else { return }
         let context = Unmanaged.passUnretained(worker.connections).toOpaque()
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_SOCKOPTDATA, context)
@@ -49,12 +51,12 @@ extension CurlExchange {
         }
     }
 
-    /// Has libcurl tell this exchange what it does.
+    /// Makes libcurl report its actions to this exchange.
     func requestReports() {
         handle?.report(to: Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Has libcurl tell this exchange whether TLS is open, last when libcurl takes the message for whole.
+    /// Makes libcurl report to this exchange whether TLS is open, the last time when it considers the message complete.
     func watchTLS() {
         guard let handle else { return }
         handle.needsReset = true
@@ -70,7 +72,7 @@ extension CurlExchange {
         context.map { Unmanaged<CurlConnections>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Sets the callback that reports TLS. Not every TLS library has it; without it, phases are a little less precise.
+    /// Sets the callback that reports TLS. Not every TLS library has it. Without it, phases are slightly less precise.
     func setSecuringCallback(of handle: CurlHandle) {
         _ = ccurl_set_securing_function(handle.easy) { _, _, context in
             CurlExchange.at(context)?.isSecuring = true
@@ -78,7 +80,7 @@ extension CurlExchange {
         }
     }
 
-    /// Sets the callbacks that ask for the body of the request; only a message that has one does.
+    /// Sets the callbacks that request the body. Only a message with a body needs them.
     private func setBodyCallbacks(of handle: CurlHandle, _ context: UnsafeMutableRawPointer) {
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_READDATA, context)
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_SEEKDATA, context)
@@ -93,17 +95,17 @@ extension CurlExchange {
         }
     }
 
-    /// Has the callbacks of the handle come to this exchange.
+    /// Connects the callbacks of the handle to this exchange.
     ///
-    /// The pointer is not retained: libcurl calls on the loop's thread, and only while the handle is in the loop's
-    /// multi handle. Until it is removed from there, the worker keeps the exchange.
+    /// The pointer is not retained. libcurl calls back on the loop's thread, and only while the handle is in the loop's
+    /// multi handle. Until the handle is removed from it, the worker keeps the exchange.
     func setContext(of handle: CurlHandle) {
         let context = Unmanaged.passUnretained(self).toOpaque()
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_PRIVATE, context)
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_HEADERDATA, context)
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_WRITEDATA, context)
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_PREREQDATA, context)
-        // A message without TLS too: the connection to its proxy may have it.
+        // A message without TLS needs this, too: the connection to its proxy can use TLS.
         if handle.hasTLSOptions { _ = ccurl_set_pointer(handle.easy, CCURLOPT_SSL_CTX_DATA, context) }
         if body != nil { setBodyCallbacks(of: handle, context) }
     }

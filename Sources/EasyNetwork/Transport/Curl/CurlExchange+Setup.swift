@@ -3,20 +3,21 @@ internal import CCurl
 import Foundation
 
 extension CurlExchange {
-    /// Writes the request into a handle that is new or prepared for the next message.
+    /// Writes the request into a handle that is new, or prepared for the next message.
     ///
-    /// - Parameter waitsForConnection: Whether to wait for a connection that is being made, as it may be shared.
+    /// - Parameter waitsForConnection: Whether to wait for a connection that is being established, because it might be
+    ///   shared.
     func configure(_ handle: CurlHandle, waitsForConnection: Bool) throws(NetworkError) {
         self.handle = handle
         guard let worker, let request else { return }
         guard target.isHTTPS || target.isHTTP else {
-            throw NetworkError(code: .invalidRequest, message: "\(target.address) is no absolute http or https URL")
+            throw NetworkError(code: .invalidRequest, message: "\(target.address) must be an absolute http(s) URL")
         }
         if !handle.hasCommonOptions { try setCommonOptions(of: handle, worker) }
         if target.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle, worker.configuration.tls) }
         try handle.setAddress(target.address)
         if target.hasCredentials {
-            // libcurl would make an Authorization field of them.
+            // libcurl would derive an Authorization field from them.
             handle.needsReset = true
             try handle.set(CCURLOPT_USERNAME, "")
             try handle.set(CCURLOPT_HTTPAUTH, 0)
@@ -35,37 +36,38 @@ extension CurlExchange {
             try handle.set(CCURLOPT_FRESH_CONNECT, 1)
         }
         if worker.hasProxyPassword {
-            // libcurl would keep the scheme that this message's proxy asks for, and another one may have another.
+            // libcurl would keep the scheme that this message's proxy requires, and another proxy can require another.
             handle.needsReset = true
             if target.isHTTP, worker.isBasicWanted { try handle.set(CCURLOPT_PROXYAUTH, CCURLAUTH_BASIC) }
         }
         setContext(of: handle)
     }
 
-    /// Sets what depends on the loop's configuration only.
+    /// Sets the options that depend only on the loop's configuration.
     private func setCommonOptions(of handle: CurlHandle, _ worker: CurlWorker) throws(NetworkError) {
         try handle.useErrorText()
-        // Signals belong to the process: libcurl would use one to end the look-up of a name.
+        // Signals belong to the process: libcurl would use one to end a name lookup.
         try handle.set(CCURLOPT_NOSIGNAL, 1)
-        // By its number: 7.85 and later have another option for texts.
+        // This is the numeric option. libcurl 7.85 and later have another one for strings.
         try handle.set(CCURLOPT_PROTOCOLS, CCURLPROTO_HTTP | CCURLPROTO_HTTPS)
         try handle.set(CCURLOPT_HTTP_VERSION, CCURL_HTTP_VERSION_2TLS)
         try handle.set(CCURLOPT_FOLLOWLOCATION, 0)
-        // By default libcurl sends Basic unasked. With two schemes it waits for the proxy's challenge.
+        // By default libcurl sends Basic credentials without a challenge. With two schemes it waits for the challenge.
         try handle.set(CCURLOPT_PROXYAUTH, CCURLAUTH_BASIC | CCURLAUTH_DIGEST)
-        // The deadlines are ours. By default libcurl gives up connecting after 300 seconds.
+        // The exchange has its own deadlines. By default libcurl stops connecting after 300 seconds.
         try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
-        // Where each message has a fresh handle, a buffer of 64 KiB makes malloc tidy up each time; large bodies come
-        // no faster. Refused while a reused handle still has its buffer, which then is of this size already.
+        // If each message has a new handle, a buffer of 64 KiB makes malloc consolidate its memory each time, and large
+        // bodies arrive no faster. libcurl rejects the option while a reused handle still has its buffer, which has
+        // this size already.
         _ = ccurl_set_long(handle.easy, CCURLOPT_BUFFERSIZE, 32_768)
-        // Without it, a cancel during the look-up of a name stops the loop until the system's resolver returns.
+        // Without this option, a cancellation during a name lookup blocks the loop until the system's resolver returns.
         // libcurl before 7.87 does not have it.
         if CurlLibrary.version >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }
         try handle.set(CCURLOPT_PATH_AS_IS, 1)
         if let problem = worker.proxyProblem { throw problem }
         if let proxy = worker.configuration.proxy.curlProxy {
             try handle.set(CCURLOPT_PROXY, proxy)
-            // Otherwise the exceptions of the environment hold for this proxy too.
+            // Without this option, the exceptions of the environment would apply to this proxy, too.
             try handle.set(CCURLOPT_NOPROXY, "")
         }
         setCallbacks(of: handle)
@@ -80,7 +82,7 @@ extension CurlExchange {
         case .dangerouslyTrustingEveryServer:
             try handle.set(CCURLOPT_SSL_VERIFYPEER, 0)
             try handle.set(CCURLOPT_SSL_VERIFYHOST, 0)
-        // Both options: one that is not set stays the system's.
+        // Set both options: an option that is not set keeps the system's value.
         case .certificateFile(let file):
             try handle.set(CCURLOPT_CAINFO, file.path)
             try handle.set(CCURLOPT_CAPATH, nil)
@@ -94,7 +96,8 @@ extension CurlExchange {
         if let certificate = tls.clientCertificate {
             try handle.set(CCURLOPT_SSLCERT, certificate.certificateFile.path)
             try handle.set(CCURLOPT_SSLKEY, certificate.keyFile.path)
-            // Without a password, OpenSSL would ask on the terminal for that of an encrypted key, and block the loop.
+            // Without a password, OpenSSL would ask for an encrypted key's password on the terminal, and block the
+            // loop.
             try handle.set(CCURLOPT_KEYPASSWD, certificate.keyPassword ?? "")
         }
         setSecuringCallback(of: handle)
@@ -103,16 +106,16 @@ extension CurlExchange {
 
     private func configureMethod(_ request: TransportRequest, _ handle: CurlHandle) throws(NetworkError) {
         let method = request.method.rawValue
-        // RFC 9110, section 8.6: these say that they have no body.
+        // Requests with these methods state that they have no body (RFC 9110, section 8.6).
         let saysLength = method == "POST" || method == "PUT" || method == "PATCH"
         switch request.body {
         case .none: body = try saysLength ? CurlBody(.data(Data()), wakeUp: bodyHasBytes) : nil
         default: body = try CurlBody(request.body, wakeUp: bodyHasBytes)
         }
         if method == "HEAD" {
-            // Otherwise libcurl waits for the body that the answer's Content-Length announces.
+            // Without NOBODY, libcurl waits for the body that the response's Content-Length announces.
             guard body == nil else {
-                throw NetworkError(code: .invalidRequest, message: "a HEAD request has no body")
+                throw NetworkError(code: .invalidRequest, message: "a HEAD request takes no body")
             }
             handle.needsReset = true
             try handle.set(CCURLOPT_NOBODY, 1)
@@ -121,27 +124,27 @@ extension CurlExchange {
             try handle.set(CCURLOPT_UPLOAD, 1)
             try handle.setBodyCount(body.count ?? -1)
         }
-        // Without a body libcurl's own method is GET.
+        // Without a body, libcurl's default method is GET.
         guard body != nil || method != "GET" || handle.method != nil else { return }
         if method != handle.method || body != nil { try request.checkMethod() }
         try handle.setMethod(method)
     }
 
-    /// Whether the body waits until the proxy has asked for the password: it could not be sent again.
+    /// Whether the body waits until the proxy has requested the credentials, because it could not be sent again.
     private var waitsForProxy: Bool {
         guard let worker, worker.hasProxyPassword, target.isHTTP, !worker.isBasicWanted else { return false }
         return request?.body.isReplayable == false
     }
 
-    /// The fields as libcurl wants them: `Name: value`, or `Name;` without a value.
+    /// Returns the fields as libcurl requires them: `Name: value`, or `Name;` without a value.
     private func headerLines(_ request: TransportRequest) throws(NetworkError) -> [String] {
         var lines: [String] = []
-        // A name alone removes the field that libcurl would add to a body.
+        // A line with only a name removes the field that libcurl would add to a body.
         if body != nil, request.headers["Expect"] == nil {
             lines.append(waitsForProxy ? "Expect: 100-continue" : "Expect:")
         }
         try request.headers.checkSyntax()
-        // Not by libcurl's option, for which libcurl makes the line again for each message.
+        // libcurl's own option is not used, because libcurl would create the line again for each message.
         if let codings = CurlDecoder.names, request.headers["Accept-Encoding"] == nil {
             lines.append("Accept-Encoding: \(codings)")
         }
@@ -156,7 +159,7 @@ extension CurlExchange {
 extension ProxyConfiguration {
     private static let curlSchemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// The proxy for libcurl: nil for that of the environment, empty for none.
+    /// The proxy in the form that libcurl requires: nil for the environment's proxy, empty for no proxy.
     fileprivate var curlProxy: String? {
         switch self {
         case .system: nil
@@ -165,7 +168,7 @@ extension ProxyConfiguration {
         }
     }
 
-    /// Whether a proxy may be told a user and a password over HTTP.
+    /// Whether the transport can send a user and a password to a proxy over HTTP.
     var hasPassword: Bool {
         switch self {
         case .none: return false
@@ -176,36 +179,37 @@ extension ProxyConfiguration {
         }
     }
 
-    /// The reason why libcurl cannot use it.
+    /// The reason why libcurl cannot use this proxy; nil if it can.
     var curlProblem: NetworkError? {
         guard case .url(let url) = self,
             !Self.curlSchemes.contains(url.scheme?.lowercased() ?? "") || url.host?.isEmpty ?? true || url.port == nil
         else { return nil }
         return NetworkError(
             code: .invalidRequest,
-            message: "\(url.withoutSecrets) is no proxy: it needs one of the schemes "
+            message: "\(url.withoutSecrets) is not a proxy URL: it needs one of the schemes "
                 + Self.curlSchemes.joined(separator: ", ") + ", a host and a port"
         )
     }
 }
 
-/// Where a message goes, read from the bytes of its address: to ask a `URL` for its components costs as much as sending
-/// a small message.
+/// The destination of a message, parsed from the bytes of its URL. Requesting the components of a `URL` costs as much
+/// as sending a small message.
 final class CurlTarget: Sendable {
     static let none = CurlTarget(address: "")
 
-    /// The whole address, as libcurl is given it.
+    /// The complete URL, as it is passed to libcurl.
     let address: String
-    /// Scheme, host and port: `https://api.example.com:8443`. The whole address if that is not absolute.
+    /// Scheme, host and port: `https://api.example.com:8443`. The complete URL if it is not absolute.
     let origin: String
     let isHTTP: Bool
     let isHTTPS: Bool
-    /// Whether the address names a user or a password.
+    /// Whether the URL contains a user or a password.
     let hasCredentials: Bool
 
     init(address: String) {
         self.address = address
-        // RFC 3986, section 3: scheme "://" [ userinfo "@" ] host [ ":" port ], up to a slash, question mark or hash.
+        // The syntax is scheme "://" [ userinfo "@" ] host [ ":" port ], up to a slash, question mark or hash (RFC
+        // 3986, section 3).
         let bytes = address.utf8
         let slash = UInt8(ascii: "/")
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")),

@@ -3,12 +3,13 @@ internal import CCurl
 import Foundation
 import Synchronization
 
-/// An exchange over libcurl: the object of its caller and of the loop.
+/// An exchange over libcurl. Its caller and the loop share this object.
 final class CurlExchange: TransportExchange, @unchecked Sendable {
-    // Sendable because any thread may use `flags` and `loop`; everything else is written by `start`, then belongs to
-    // the loop's thread, to which `CurlLoop.post` hands it over under a lock.
+    // The class is Sendable because any thread can use `flags` and `loop`. `start` writes everything else, which then
+    // belongs to the loop's thread. `CurlLoop.post` passes it to that thread under a lock.
 
-    // Set before the loop hears of it: no event follows a cancel, or a pause, that was made inside another event.
+    // The flags are set before the loop receives the command, so no event follows a cancellation or a pause that was
+    // requested inside another event.
     private static let started: UInt8 = 1
     private static let cancelled: UInt8 = 2
     private static let paused: UInt8 = 4
@@ -16,74 +17,76 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     private let flags = Atomic<UInt8>(0)
     private let loop: CurlLoop
 
-    /// Nil before the start and after the end.
+    /// The message; nil before the start and after the end.
     private(set) var request: TransportRequest?
     private(set) var target = CurlTarget.none
     private var events: (@Sendable (TransportEvent) -> Void)?
     private var submitted: TimeInterval = 0
 
-    /// The worker that it belongs to; nil before the worker has seen it and after the end.
+    /// The worker of the exchange; nil before the worker has received the exchange, and after the end.
     var worker: CurlWorker?
     var index = 0
-    /// Whether it counts among those under way and gives its place back at its end.
+    /// Whether the exchange counts as in progress, and gives up its place at its end.
     var hasPlace = false
-    /// Whether libcurl has it.
+    /// Whether the exchange's handle has been added to libcurl.
     var isUnderWay = false
-    /// Nil before it begins and after its end.
+    /// The handle; nil before the exchange begins and after its end.
     var handle: CurlHandle?
     private(set) var isOver = false
-    /// An error of a callback. It counts before what libcurl makes of the callback's refusal.
+    /// An error of a callback. It takes precedence over the error that libcurl reports because the callback failed.
     private(set) var failure: NetworkError?
-    /// Whether it was broken off because it had its answer.
+    /// Whether the exchange was aborted because it had its response.
     private(set) var isAnswered = false
-    /// Whether its kept connection turned out to be useless before a byte went out.
+    /// Whether the reused connection turned out to be unusable before a byte was sent.
     private var isUnfit = false
     /// Whether the server is known to have rejected the message without processing it.
     private var isRefused = false
     private var refusalCount = 0
     private(set) var needsNewConnection = false
-    /// Whether its final answer came over HTTP/2; nil before.
+    /// Whether the final response arrived over HTTP/2; nil before it.
     private(set) var isHTTP2: Bool?
-    /// The most streams that the server of that answer takes at a time; nil if it has not said.
+    /// The maximum number of concurrent streams that the response's server accepts; nil if the server has not reported
+    /// it.
     private(set) var streamLimit: Int?
-    /// Whether the body ends with the connection and the server has not ended TLS.
+    /// Whether the body ends with the connection and the server has not closed TLS.
     private var isTLSOpen = false
-    /// The number of its stream, before libcurl 8.3.
+    /// The number of the stream, before libcurl 8.3.
     private var stream: Int?
 
     var body: CurlBody?
-    /// Nil before it begins.
+    /// The deadlines; nil before the exchange begins.
     private var watch: DeadlineWatch?
     private var begun: (time: TimeInterval, turn: Int)?
-    /// When bytes last went out or came in.
+    /// The time when bytes were last sent or received.
     private var lastMoved: TimeInterval = 0
-    /// The turn in which header lines came last; nil if the next line counts in any turn.
-    // The loop's thread is alone with it, and with the head; a check at run time would cost each header line.
+    /// The last turn in which header lines arrived; nil if the next line counts in any turn.
+    // Only the loop's thread uses this property and the head. An exclusivity check would cost time for each header
+    // line.
     @exclusivity(unchecked) private var linesMovedInTurn: Int?
-    /// Whether libcurl holds the answer's body back, and the request's.
+    /// Whether libcurl has paused the response's body, and the request's body.
     private var isReceivingPaused = false
     private var isSendingPaused = false
-    /// Whether a connection is being secured for it.
+    /// Whether the TLS handshake of a connection for the exchange is in progress.
     var isSecuring = false
-    /// Whether its connection had been used before; nil without a connection.
+    /// Whether the connection had been used before; nil without a connection.
     private var isReused: Bool?
-    /// How many connections libcurl has made for it.
+    /// The number of connections that libcurl has established for the exchange.
     private var connectCount = 0
     private var connection: CurlConnection?
     private var remoteAddress: String?
-    /// The bytes, as libcurl counts them, that asked a proxy for a tunnel.
+    /// The number of bytes, as libcurl counts them, that requested a tunnel from a proxy.
     private var tunnelByteCount = 0
     @exclusivity(unchecked) private var head = CurlHead()
     private(set) var tunnel = CurlTunnel()
-    /// The head of a 407 of the proxy, until it shows whether libcurl answers the challenge.
+    /// The head of the proxy's 407 response, until it is known whether libcurl responds to the challenge.
     private var challenge: TransportHead?
     private var challengeCount = 0
     private var chunkSizes = CurlChunkSizes()
-    /// Whether bytes have come after those with a malformed chunk.
+    /// Whether bytes have arrived after those with a malformed chunk.
     private var isChunkRefused = false
     private var decoder: CurlDecoder?
     private var decodedBodyLimit: DecodedBodyLimit?
-    /// The bytes of the request's body that libcurl has taken.
+    /// The number of bytes of the request's body that libcurl has taken.
     private var sentCount = 0
 
     init(_ loop: CurlLoop) {
@@ -120,54 +123,56 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         announce(old ^ Self.paused, unless: Self.paused)
     }
 
-    /// The request's body has bytes again.
+    /// Notes that bytes of the request's body are available again.
     func bodyHasBytes() {
         loop.post(self)
     }
 
     private func markOver() -> UInt8 { flags.bitwiseOr(Self.over, ordering: .acquiringAndReleasing).oldValue }
 
-    /// Tells the loop of a change, unless there is none or the exchange is not under way.
+    /// Notifies the loop of a change, unless nothing changed or the exchange is not in progress.
     private func announce(_ old: UInt8, unless flag: UInt8) {
         if old & (Self.started | Self.over | flag) == Self.started { loop.post(self) }
     }
 
     // MARK: - Beginning
 
-    /// Reads the address, on the loop's thread to keep `start` short.
+    /// Parses the URL. This happens on the loop's thread, to keep `start` short.
     ///
-    /// - Parameter last: The target of the exchange before, which is often the same.
+    /// - Parameter last: The target of the previous exchange, which is often the same.
     func readTarget(_ last: CurlTarget) {
         guard let address = request?.url.absoluteString else { return }
         target = last.address == address ? last : CurlTarget(address: address)
     }
 
-    /// Begins the head, and the deadlines unless it begins for a second time.
+    /// Begins the head, and also the deadlines unless the exchange begins for a second time.
     func begin(now: TimeInterval) {
         begun = (begun?.time ?? now, worker?.turn ?? 0)
         if let worker { head = CurlHead(like: worker.knownFields) }
         if watch == nil, let request { watch = DeadlineWatch(request.deadlines, now: now) }
     }
 
-    /// - Returns: seconds until the next deadline; infinity without one.
-    /// - Throws: ``NetworkError/Code/timedOut`` if one has passed.
+    /// Returns the time until the next deadline.
+    ///
+    /// - Returns: The time in seconds; infinity without a deadline.
+    /// - Throws: ``NetworkError/Code/timedOut`` if a deadline has passed.
     func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
         watch?.activity(now: lastMoved)
-        // The loop may not have heard of the pause: the silence does not count from now on.
+        // The loop might not have received the pause yet. From now on, silence does not count.
         if isPaused { watch?.setPaused(true, now: now) }
         return try watch?.timeLeft(now: now) ?? .infinity
     }
 
-    /// Whether it ends without having been processed, and begins again.
+    /// Whether the exchange has ended without having been processed, and must begin again.
     var isToStartOver: Bool { failure == nil && (isUnfit || isRefused) }
 
     /// Returns to the state before the beginning.
     ///
-    /// - Returns: why it cannot begin again.
+    /// - Returns: The reason why the exchange cannot begin again; nil if it can.
     func startOver() -> NetworkError? {
         if isRefused { refusalCount += 1 }
-        // Many may be refused at once, as by the end of their connection, and share the next one. If a server takes
-        // fewer streams than they are, only the first on a connection is certain of its place.
+        // Many exchanges can be rejected at once, for example by the end of their connection, and share the next one.
+        // If a server accepts fewer streams than that, only the first exchange on a connection is certain of its place.
         needsNewConnection = !isRefused || refusalCount > 1
         (isUnfit, isRefused) = (false, false)
         (connectCount, connection, isReused, isSecuring, isSendingPaused) = (0, nil, nil, false, false)
@@ -175,9 +180,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         let isRepeatable = body?.rewind() != false
         guard isRepeatable, refusalCount <= Self.refusalLimit else {
             let reason = isRepeatable ? "\(refusalCount) times" : "and the body cannot be sent again"
-            let message = "the server rejected the request unread, \(reason)"
+            let message = "the server rejected the request without processing it, \(reason)"
             var error = NetworkError(code: .connectionLost, message: message)
-            // To have been sent and rejected is the same as not to have been sent.
+            // A message that was sent and rejected counts as one that was never sent.
             error.phase = .connect
             return error
         }
@@ -185,38 +190,42 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         return nil
     }
 
-    /// How many times a message that was refused goes out again.
+    /// The maximum number of times that a rejected message is sent again.
     private static let refusalLimit = 5
 
     // MARK: - Reports of libcurl
 
-    /// - Returns: false if the message is not to go out.
+    /// Notes that libcurl has a connection for the message.
+    ///
+    /// - Returns: False if the message must not be sent.
     func connected(remote: String, _ remotePort: Int32, local: String, _ localPort: Int32) -> Bool {
         if challenge != nil {
             guard forgetChallenge() else { return false }
         } else if isConnected {
-            // After a 417, libcurl removes the expectation and would send the message again over a connection on which
-            // the server still waits for the first body. The answer stands.
+            // After a 417, libcurl removes the expectation and would send the message again, over a connection on which
+            // the server still waits for the first body. The 417 is the final response.
             guard !head.isComplete else {
                 isAnswered = true
                 return false
             }
             if isRefused { return false }
-            // The connection was closed before a byte of the answer, and the server may have acted: whether to send
-            // again is not for libcurl to say. On a connection that served nothing else, libcurl only sends again what
-            // the server refused unread (RFC 9113, sections 8.7 and 13.3); on others it does not tell the difference.
+            // The connection was closed before a byte of the response, and the server might have acted on the message.
+            // libcurl must not decide whether to send it again. On a connection that served nothing else, libcurl only
+            // resends a message that the server rejected without processing it (RFC 9113, sections 8.7 and 13.3). On
+            // other connections it does not report the difference.
             guard isReused == false, let connection, !connection.isReused else {
                 readRest()
                 if !isAnswered {
-                    failure = failure ?? NetworkError(code: .connectionLost, message: "the kept connection was closed")
+                    failure = failure ?? NetworkError(code: .connectionLost, message: "a reused connection was closed")
                 }
                 return false
             }
-            // Before 8.17 libcurl counts this over all messages of a handle and gives up at the fifth, unless reset.
+            // Before 8.17, libcurl counts this over all messages of a handle, and gives up at the fifth unless it is
+            // reset.
             handle?.needsReset = true
         }
         if !isConnected || challengeCount > 0 {
-            // Older libcurls, such as 7.88, add the request for a tunnel to that for the server.
+            // Older versions, such as 7.88, add the request for a tunnel to the request for the server.
             tunnelByteCount = handle?.long(CCURLINFO_REQUEST_SIZE) ?? 0
         }
         let oldCount = connectCount
@@ -240,9 +249,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         return true
     }
 
-    /// Prepares for the response to the message that libcurl sends with its answer to the proxy's challenge.
+    /// Prepares for the response to the message that libcurl sends with its reply to the proxy's challenge.
     ///
-    /// - Returns: false if the message is not to go out again.
+    /// - Returns: False if the message must not be sent again.
     private func forgetChallenge() -> Bool {
         if isCancelled || request?.isWanted?() == false { failure = failure ?? NetworkError(code: .cancelled) }
         guard failure == nil else { return false }
@@ -256,24 +265,26 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         worker?.isBasicWanted = schemes & (CCURLAUTH_BASIC | CCURLAUTH_DIGEST) == CCURLAUTH_BASIC
         if let worker { head = CurlHead(like: worker.knownFields) }
         (decoder, decodedBodyLimit, chunkSizes, isSendingPaused) = (nil, nil, CurlChunkSizes(), false)
-        // The deadline for the response counts on.
+        // The deadline for the response continues.
         if let request, let begun { watch = DeadlineWatch(request.deadlines, now: begun.time) }
         return true
     }
 
     private func deliverChallenge() {
         guard let head = challenge.take() else { return }
-        // If it was answered with Basic unasked, the next message asks again.
+        // If Basic credentials were sent without a challenge, the next message waits for a challenge again.
         worker?.isBasicWanted = false
         deliver(.head(head))
     }
 
-    /// Whether the message has a connection to go out on.
+    /// Whether the message has a connection on which it can be sent.
     var isConnected: Bool { isReused != nil }
 
-    /// - Returns: false if the transfer is to be broken off.
+    /// Handles a header line.
+    ///
+    /// - Returns: False if the transfer must be aborted.
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {
-        // Many lines come at a time; to read the clock for each would be a good part of the work.
+        // Many lines arrive at a time. Reading the clock for each would be a considerable part of the work.
         if linesMovedInTurn != worker?.turn {
             linesMovedInTurn = worker?.turn
             moved()
@@ -281,9 +292,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         guard isConnected || !target.isHTTPS else { return received(tunnelLine: line) }
         if head.isEmpty {
             watch?.answered()
-            // A server that answers has processed the message, whatever it has said before.
+            // A server that responds has processed the message, regardless of its earlier reports.
             isRefused = false
-            // What counts comes before, and each report costs.
+            // All relevant reports arrive before the response, and each one costs time.
             handle?.stopReports()
             connection?.isSendingBody = false
         }
@@ -300,7 +311,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             let isChunked = codings.contains { $0.lowercased().contains("chunked") }
             if isHTTP2 == false, isChunked { requestReports() }
             if isHTTP2 == false, !isChunked, target.isHTTPS, Self.missesTruncation, hasNoLength(head) { watchTLS() }
-            // Without a decoder, a body with a content coding is passed on as is and has no limit.
+            // Without a decoder, a body with a content coding is passed on unchanged and has no limit.
             if decoder != nil || !codings.isEmpty && head.hasTransferCoding {
                 decodedBodyLimit = limit.map(DecodedBodyLimit.init)
             }
@@ -325,8 +336,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         return false
     }
 
-    /// Whether libcurl takes a connection with TLS that is cut for one that the server has ended. From 8.14.1 on it is
-    /// an error of OpenSSL 3.
+    /// Whether libcurl mistakes a TLS connection that was cut for one that the server has closed. From 8.14.1 on, this
+    /// is an error of OpenSSL 3.
     private static let missesTruncation = CurlLibrary.version < 0x08_0E_01
 
     private func hasNoLength(_ head: TransportHead) -> Bool {
@@ -340,7 +351,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         isTLSOpen = handle.map { ccurl_tls_is_open($0.easy) } ?? false
     }
 
-    /// Notes what the server says of this exchange before it answers.
+    /// Notes what the server reports about this exchange before it responds.
     func received(report text: UnsafeRawBufferPointer) {
         guard head.isEmpty, let report = CurlReport(text) else { return }
         switch report {
@@ -351,27 +362,29 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         }
     }
 
-    /// Checks the bytes of a chunked body, which come here before those that libcurl makes of them.
+    /// Checks the raw bytes of a chunked body. They arrive here before libcurl decodes them.
     func received(raw bytes: UnsafeRawBufferPointer) {
-        // libcurl has decoded the bytes before these: what came before the bad chunk has been delivered.
+        // libcurl has decoded the bytes before these, so everything before the bad chunk has been delivered.
         isChunkRefused = isChunkRefused || failure != nil
         guard failure == nil, !chunkSizes.accept(bytes) else { return }
-        failure = NetworkError(code: .badServerResponse, message: "a chunk has no valid size")
-        // For libcurl, the body may end well here.
+        failure = NetworkError(code: .badServerResponse, message: "a chunk of the body has no valid size")
+        // libcurl might take this for the proper end of the body, so it must not reuse the connection.
         if let handle { _ = ccurl_set_long(handle.easy, CCURLOPT_FORBID_REUSE, 1) }
     }
 
-    /// - Returns: how many bytes were taken, which is all; another number for libcurl to break off or to pause.
+    /// Handles bytes of the body.
+    ///
+    /// - Returns: The number of bytes taken, which is all of them. Any other number makes libcurl abort or pause.
     func received(_ bytes: UnsafeRawBufferPointer) -> Int {
         moved()
-        // Any number but the count breaks it off, so that nothing is called without bytes.
+        // Any number except the count aborts the transfer. libcurl therefore never calls back without bytes.
         guard !isCancelled, !bytes.isEmpty, !isChunkRefused else { return 0 }
         deliverChallenge()
         isReceivingPaused = isPaused
         guard !isReceivingPaused else { return Int(CCURL_WRITEFUNC_PAUSE) }
         do throws(NetworkError) {
             guard head.isComplete else {
-                throw NetworkError(code: .badServerResponse, message: "the body comes before its head")
+                throw NetworkError(code: .badServerResponse, message: "the body precedes the head of the response")
             }
             guard let decoder else {
                 let piece = Data(bytes)
@@ -384,7 +397,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
                 try decodedBodyLimit?.take(piece.count)
                 deliver(.body(piece))
                 guard !isCancelled else { return 0 }
-                // A few bytes may become very many.
+                // A few bytes can expand to very many, so check for a pause after each piece.
                 if isPaused {
                     decoder.pause(at: position)
                     isReceivingPaused = true
@@ -399,7 +412,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     }
 
     /// Reads the response that had arrived when libcurl failed to send the rest of the request's body, such as a 413.
-    /// Without all of it, the exchange still ends with the failure.
+    /// If the response is incomplete, the exchange still ends with the failure.
     func readRest() {
         guard head.isEmpty, let method = request?.method, var rest = connection?.unread[...],
             rest.starts(with: "HTTP/1".utf8)
@@ -411,7 +424,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             final = line.withUnsafeBytes { try? parsed.add($0) }
             guard line.withUnsafeBytes(received(headerLine:)) else { return }
         }
-        // Where a body in chunks, or with a coding, ends is not known here.
+        // The end of a body in chunks, or with a coding, is not known here.
         guard let final, final.headers["Transfer-Encoding"] == nil, let length = final.bodyLength(answering: method)
         else { return }
         rest = rest.prefix(Int(clamping: length))
@@ -419,7 +432,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         isAnswered = isTaken && rest.count == length
     }
 
-    /// - Returns: how many bytes were put into the buffer, 0 after the last; another number for libcurl to break off or
+    /// Provides bytes of the request's body.
+    ///
+    /// - Returns: The number of bytes written to the buffer; 0 after the last. Any other number makes libcurl abort or
     ///   pause.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard !isCancelled else { return Int(CCURL_READFUNC_ABORT) }
@@ -439,15 +454,17 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         }
     }
 
-    /// - Returns: false if the body cannot be sent again.
+    /// Starts the request's body again.
+    ///
+    /// - Returns: False if the body cannot be sent again.
     func rewind() -> Bool {
         if head.isComplete, challenge == nil {
-            // The message would go out again after its answer; see `connected`.
+            // The message would be sent again after its response; see `connected`.
             isAnswered = true
             return false
         }
         guard body?.rewind() == true else {
-            let message = "the proxy asked for the password when the body, which can be read only once, had gone out"
+            let message = "the proxy requires credentials, but the body can be read only once and was already sent"
             if challenge != nil { failure = NetworkError(code: .cannotSendAgain, message: message) }
             return false
         }
@@ -460,17 +477,17 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         lastMoved = loop.clock.now
     }
 
-    /// Goes on with the request's body, if libcurl waits for it. Returns the same as ``resumeReceiving()``.
+    /// Continues the request's body, if libcurl waits for it. Returns the same as ``resumeReceiving()``.
     func resumeSending() -> ccurl_code {
         guard isSendingPaused, !isOver else { return CCURLE_OK }
         isSendingPaused = false
         return goOn()
     }
 
-    /// Goes on with the answer's body after a pause. A pause itself is noticed with the next bytes.
+    /// Continues the response's body after a pause. libcurl notices a pause itself with the next bytes.
     ///
-    /// - Returns: an error if the exchange is to end: a callback refused what libcurl had kept, and libcurl does no
-    ///   more.
+    /// - Returns: An error if the exchange must end, because a callback rejected the bytes that libcurl had kept.
+    ///   libcurl then does nothing more.
     func resumeReceiving() -> ccurl_code {
         guard !isOver else { return CCURLE_OK }
         let isPaused = isPaused
@@ -481,31 +498,32 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     }
 
     private func goOn() -> ccurl_code {
-        // libcurl calls back from in here, which may pause again.
+        // libcurl calls back during this method, and a callback can pause again.
         let held = (isReceivingPaused ? CCURLPAUSE_RECV : 0) | (isSendingPaused ? CCURLPAUSE_SEND : 0)
         guard let handle else { return CCURLE_OK }
-        // Header lines that come from in here come in no turn.
+        // Header lines that arrive during this method belong to no turn.
         linesMovedInTurn = nil
         let result = ccurl_easy_pause(handle.easy, held)
-        // Without a connection nothing is kept; if the transfer has ended, libcurl is about to say so.
+        // Without a connection, libcurl has kept no bytes. If the transfer has ended, libcurl is about to report its
+        // end.
         return result == CCURLE_BAD_FUNCTION_ARGUMENT ? CCURLE_OK : result
     }
 
     // MARK: - The end
 
-    /// Delivers the end, once, and releases everything.
+    /// Delivers the end once, and releases everything.
     func end(_ error: NetworkError?) {
         isOver = true
         let flags = markOver()
         guard flags & Self.over == 0 else { return }
-        // A cancel that came first counts, whatever has happened since.
+        // A cancellation that came first takes precedence, regardless of later events.
         var error = flags & Self.cancelled != 0 ? NetworkError(code: .cancelled) : error
         if error == nil && !head.isComplete {
-            // libcurl takes a connection that is closed within the head for the end of an answer without body.
-            error = NetworkError(code: .connectionLost, message: "closed within the head of the answer")
+            // libcurl takes a connection that is closed within the head for the end of a response without a body.
+            error = NetworkError(code: .connectionLost, message: "the connection was closed within the response's head")
         }
         if error == nil && !isAnswered && isTLSOpen {
-            // RFC 9112, section 9.8: anybody on the way can cut a connection; only the server can end TLS.
+            // Anyone on the path can cut a connection, but only the server can close TLS (RFC 9112, section 9.8).
             error = NetworkError(code: .connectionLost, message: "the connection was cut, and the body has no length")
         }
         if error == nil && !isAnswered { error = decoder?.problem }
@@ -522,7 +540,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             error = refusal
         }
         let end = TransportEnd(error: error, trailers: head.trailers, metrics: metrics)
-        // The release of a body may run code of its maker.
+        // The release of a body can run its creator's code.
         let released = request?.body ?? .none
         (request, body, decoder, connection) = (nil, nil, nil, nil)
         if case .none = released {} else { WorkQueue.shared.add { withExtendedLifetime(released) {} } }
@@ -531,7 +549,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         events = nil
     }
 
-    /// The one place where events leave the loop.
+    /// Delivers an event. No other method calls the caller's closure.
     private func deliver(_ event: TransportEvent) {
         events?(event)
     }
@@ -542,14 +560,15 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls { return .tls }
         guard let handle = informed, handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
-        // The proxy has made a tunnel, which is being secured.
+        // The proxy has established a tunnel, and its TLS handshake is in progress.
         if tunnel.statusCode / 100 == 2, !tunnel.isInHead { return .tls }
-        // The proxy has refused a tunnel; or it hung up, which only the text tells.
+        // The proxy has refused a tunnel, or has closed the connection, which only the message shows.
         if tunnel.statusCode != 0 || message?.contains("CONNECT") == true { return .connect }
         return isSecuring || handle.seconds(CCURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
     }
 
-    /// The handle, unless libcurl has not begun with this message: until then it reports on the one before.
+    /// The handle, unless libcurl has not begun with this message. Until then, the handle reports on the previous
+    /// message.
     private var informed: CurlHandle? {
         begun?.turn == worker?.turn ? nil : handle
     }
@@ -567,12 +586,13 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         }
         if !head.isEmpty { metrics.firstByte = handle.seconds(CCURLINFO_STARTTRANSFER_TIME_T) }
         if isConnected {
-            // libcurl's size of the request is that of its head; since 8.8 that of all of it; with 8.7 none.
+            // libcurl's size of the request is the size of its head. Since 8.8 it includes the body; with 8.7 it is
+            // missing.
             let request = handle.long(CCURLINFO_REQUEST_SIZE) - tunnelByteCount
             let body = handle.offset(CCURLINFO_SIZE_UPLOAD_T)
             metrics.bytesSent = CurlLibrary.version >= 0x08_07_00 ? max(request, body) : request + body
         }
-        // libcurl's size of the head includes a proxy's answer to the request for a tunnel.
+        // libcurl's size of the head includes a proxy's response to the request for a tunnel.
         metrics.bytesReceived = head.byteCount + handle.offset(CCURLINFO_SIZE_DOWNLOAD_T)
         if !head.networkProtocol.isEmpty { metrics.networkProtocol = head.networkProtocol }
         metrics.isReusedConnection = isReused

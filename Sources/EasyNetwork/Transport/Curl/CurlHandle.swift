@@ -2,9 +2,9 @@
 internal import CCurl
 import Foundation
 
-/// The header lines of a message, as libcurl takes them.
+/// The header lines of a message, in libcurl's form.
 final class CurlHeaderList {
-    /// The fields that the lines were made of, and nothing else; nil if something was added.
+    /// The fields from which the lines were made, without anything else; nil if another line was added.
     let headers: HTTPHeaders?
     fileprivate private(set) var list: OpaquePointer?
 
@@ -27,30 +27,33 @@ final class CurlHeaderList {
     }
 }
 
-/// An easy handle of libcurl's with the memory that belongs to it; used on the loop's thread only, for one message
-/// after the other.
+/// A libcurl easy handle with the memory that belongs to it. It is used only on the loop's thread, for one message
+/// after another.
 final class CurlHandle {
-    /// Whether a handle may serve several messages. Before libcurl 8.1 it keeps a pointer to the last header field of
-    /// an answer, freed with the next: an answer whose first field line is folded, which a server can send, writes
-    /// there.
+    /// Whether a handle can serve several messages. Before libcurl 8.1, a handle keeps a pointer to the last header
+    /// field of a response, which is freed with the next message. A response whose first field line is folded, which
+    /// any server can send, then writes to freed memory.
     static let isReusable = CurlLibrary.version >= 0x08_01_00
 
     let easy: UnsafeMutableRawPointer
-    /// libcurl writes here while the handle lives, so the memory must not move, as an array's may.
+    /// The buffer of libcurl's error message. libcurl writes to it while the handle exists, so it must not move, as an
+    /// array's storage can.
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCURL_ERROR_SIZE))
-    // The settings of the last message: most messages repeat some of them.
+    // The settings of the last message. Most messages repeat some of them.
     private var address: String?
     private(set) var method: String?
     private var headerList: CurlHeaderList?
-    /// Whether it has the options that all messages of a loop share, and those of TLS.
+    /// Whether the handle has the options that all messages of a loop share, and the TLS options.
     var hasCommonOptions = false
     var hasTLSOptions = false
-    /// Whether its message has set, or left behind, something that the next one does not set again.
+    /// Whether the handle's message has set or left behind something that the next message does not overwrite.
     var needsReset = false
-    /// Whether libcurl tells an exchange what it does.
+    /// Whether libcurl reports its actions to an exchange.
     private var isReporting = false
 
-    /// - Returns: nil without memory.
+    /// Creates a handle.
+    ///
+    /// - Returns: Nil if no memory is left.
     init?() {
         guard let easy = ccurl_easy_init() else {
             errorText.deallocate()
@@ -61,14 +64,15 @@ final class CurlHandle {
     }
 
     deinit {
-        // Before the memory that it points to.
+        // Clean up the handle before its memory is freed.
         ccurl_easy_cleanup(easy)
         errorText.deallocate()
     }
 
-    /// Prepares the handle for the next message; connections, names and TLS sessions stay.
+    /// Prepares the handle for the next message. Connections, names and TLS sessions are kept.
     ///
-    /// Most keep their options: to reset and set them all again is a tenth of the cost of a small message.
+    /// Most handles keep their options. Resetting and setting all of them again is a tenth of the cost of a small
+    /// message.
     func reuse() {
         errorText.pointee = 0
         guard needsReset else { return }
@@ -78,9 +82,9 @@ final class CurlHandle {
         (address, method, headerList) = (nil, nil, nil)
     }
 
-    /// Has libcurl tell the debug function what it does, until ``stopReports()``.
+    /// Makes libcurl report its actions to the debug function, until ``stopReports()``.
     ///
-    /// - Parameter context: Points to the exchange, which must live until then.
+    /// - Parameter context: A pointer to the exchange, which must exist until then.
     func report(to context: UnsafeMutableRawPointer) {
         isReporting = true
         _ = ccurl_set_pointer(easy, CCURLOPT_DEBUGDATA, context)
@@ -106,10 +110,12 @@ final class CurlHandle {
         try check(ccurl_set_long(easy, option, value))
     }
 
-    /// - Parameter value: nil removes what libcurl has set itself.
+    /// Sets a string option.
+    ///
+    /// - Parameter value: The value; nil removes a value that libcurl has set itself.
     func set(_ option: ccurl_option, _ value: String?) throws(NetworkError) {
         guard let value else { return try check(ccurl_set_string(easy, option, nil)) }
-        // An argument would be copied.
+        // `withCString` avoids the copy that passing a String as an argument would make.
         try check(value.withCString { ccurl_set_string(easy, option, $0) })
     }
 
@@ -134,7 +140,7 @@ final class CurlHandle {
     func setHeaders(_ headerList: CurlHeaderList) throws(NetworkError) {
         guard headerList !== self.headerList else { return }
         try check(ccurl_set_list(easy, CCURLOPT_HTTPHEADER, headerList.list))
-        // Only now: until then libcurl points to the one before.
+        // Release the previous list only now. Until this point libcurl has a pointer to it.
         self.headerList = headerList
     }
 
@@ -148,7 +154,7 @@ final class CurlHandle {
         return ccurl_get_offset(easy, info, &value) == CCURLE_OK ? Int(clamping: value) : 0
     }
 
-    /// A time that libcurl gives in microseconds; nil if the transfer has not come that far.
+    /// Returns a time that libcurl reports in microseconds, in seconds; nil if the transfer has not reached it.
     func seconds(_ info: ccurl_info) -> Double? {
         let microseconds = offset(info)
         return microseconds > 0 ? Double(microseconds) / 1_000_000 : nil

@@ -1,19 +1,19 @@
 #if os(Linux) && canImport(CCurl)
 import Foundation
 
-/// The head of an answer, read line by line.
+/// The head of a response, parsed line by line.
 ///
-/// libcurl passes on every line: those of 1xx answers, which are ignored, of the final answer, and trailers.
+/// libcurl passes on every line: those of 1xx responses, which are ignored, those of the final response, and trailers.
 struct CurlHead {
     /// The bytes of a line, or of a part of it.
     private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
-    /// The most bytes of header lines that an answer may have, 1xx answers and trailers included.
+    /// The maximum number of bytes of a response's header lines, including 1xx responses and trailers.
     static let byteLimit = 262_144
-    /// The most header fields that an answer may have, 1xx answers and trailers included.
+    /// The maximum number of a response's header fields, including 1xx responses and trailers.
     static let fieldLimit = 2_000
 
-    /// The protocol of the final answer, such as `HTTP/2`; empty before.
+    /// The protocol of the final response, such as `HTTP/2`; empty before it.
     private(set) var networkProtocol = ""
     private(set) var isComplete = false
 
@@ -21,25 +21,29 @@ struct CurlHead {
     private var fieldCount = 0
     private var statusCode: Int?
     private var fields: [HTTPHeaders.Field] = []
-    /// The fields of an answer before this one, and then of this one: most come again, and need not be read again.
+    /// The fields of an earlier response, and later of this one. Most fields are repeated, and need not be parsed
+    /// again.
     private(set) var known: [HTTPHeaders.Field]
-    /// How many lines so far are the first of the known fields, which are not copied then; nil once a line differs.
+    /// The number of lines so far that equal the first known fields, which are then not copied; nil after a line
+    /// differs.
     private var knownCount: Int? = 0
-    /// Whether a value is not what its bytes would be as text, so that it cannot be compared with the next ones.
+    /// Whether a value differs from its bytes when read as text. Such a value cannot be compared with later lines.
     private var hasKeptBytes = false
 
     init(like known: [HTTPHeaders.Field] = []) {
         self.known = known
     }
 
-    /// The fields that came after the body.
+    /// The trailer fields, which follow the body.
     var trailers: HTTPHeaders { isComplete ? HTTPHeaders(fields) : HTTPHeaders() }
 
-    /// Whether nothing has come in.
+    /// Whether no line has arrived.
     var isEmpty: Bool { byteCount == 0 }
 
+    /// Adds a line.
+    ///
     /// - Parameter line: The bytes with their line break.
-    /// - Returns: the final head, once, with its last line.
+    /// - Returns: The final head, once, when its last line is added.
     mutating func add(_ line: UnsafeRawBufferPointer) throws(NetworkError) -> TransportHead? {
         byteCount += line.count
         guard byteCount <= Self.byteLimit else {
@@ -49,7 +53,7 @@ struct CurlHead {
         var count = bytes.count
         while count > 0, bytes[count - 1] == 0x0D || bytes[count - 1] == 0x0A { count -= 1 }
         let content = bytes[..<count]
-        // RFC 9110, section 5.5: others may take them for the end of the line.
+        // Other parsers might take these bytes for the end of the line (RFC 9110, section 5.5).
         if Self.index(of: 0x0D, in: content) != nil || Self.index(of: 0, in: content) != nil {
             throw Self.malformed("a line of the head contains a carriage return or NUL")
         }
@@ -59,7 +63,7 @@ struct CurlHead {
         }
         if count == 0 { return try end(statusCode) }
         fieldCount += 1
-        guard fieldCount <= Self.fieldLimit else { throw Self.malformed("more than \(Self.fieldLimit) header fields") }
+        guard fieldCount <= Self.fieldLimit else { throw Self.malformed("over \(Self.fieldLimit) header fields") }
         try addField(content)
         return nil
     }
@@ -69,7 +73,7 @@ struct CurlHead {
         if knownCount != known.count { copyKnown() }
         let own = knownCount == nil ? fields.take() : known
         knownCount = nil
-        // 101 ends HTTP on the connection. It was not asked for, so it is the answer.
+        // 101 ends HTTP on the connection. The client did not request it, so it is the final response.
         if (100..<200).contains(status) && status != 101 {
             (statusCode, knownCount) = (nil, 0)
             return nil
@@ -91,29 +95,29 @@ struct CurlHead {
         }
         if Self.isBlank(content[content.startIndex]) {
             guard let last = fields.indices.last else {
-                throw Self.malformed("a folded line without a field before it")
+                throw Self.malformed("a folded line has no field before it")
             }
             guard !fields[last].isFraming else { throw Self.malformed("the field \(fields[last].name) is folded") }
-            // A folded line continues the value before it (RFC 9112, section 5.2).
+            // A folded line continues the previous value (RFC 9112, section 5.2).
             let rest = text(content)
             if !rest.isEmpty { fields[last].raw += (fields[last].raw.isEmpty ? "" : " ") + rest }
             return
         }
         guard let colon = Self.index(of: UInt8(ascii: ":"), in: content) else {
-            throw Self.malformed("a header line without colon: \(text(content.prefix(80)).fieldText)")
+            throw Self.malformed("a header line has no colon: \(text(content.prefix(80)).fieldText)")
         }
         let name = text(content[..<colon])
         let field = HTTPHeaders.Field(name: name, value: text(content[(colon + 1)...]))
         guard HTTPSyntax.isToken(name.utf8), name.utf8.count == colon - content.startIndex || !field.isFraming else {
-            throw Self.malformed("a header line whose name is no token: \(text(content.prefix(80)).fieldText)")
+            throw Self.malformed("the name in a header line is not a token: \(text(content.prefix(80)).fieldText)")
         }
         fields.append(field)
     }
 
-    /// Copies the known fields that the lines so far repeat.
+    /// Copies the known fields that the previous lines repeat.
     private mutating func copyKnown() {
         guard let count = knownCount else { return }
-        // To grow field by field would be most of the work.
+        // Growing the array field by field would be most of the work.
         fields.reserveCapacity(12)
         fields += known[..<count]
         knownCount = nil
@@ -121,18 +125,18 @@ struct CurlHead {
 
     private mutating func readStatusLine(_ line: Bytes) throws(NetworkError) {
         let version = line.prefix { $0 != UInt8(ascii: " ") }
-        // RFC 9112, section 4: three digits, and a blank before the reason, which some servers leave out.
+        // A status has three digits. A blank precedes the reason, but some servers omit it (RFC 9112, section 4).
         let digits = line[version.endIndex...].dropFirst().prefix { $0 != UInt8(ascii: " ") }
         guard version.starts(with: "HTTP/".utf8), version.dropFirst(5).first?.isDigit == true,
             digits.count == 3, digits.allSatisfy(\.isDigit), let status = Int(String(decoding: digits, as: UTF8.self))
         else {
-            throw Self.malformed("no status line: \(text(line.prefix(80)).fieldText)")
+            throw Self.malformed("the first line is not a status line: \(text(line.prefix(80)).fieldText)")
         }
         networkProtocol = text(version)
         statusCode = status
     }
 
-    /// Whether the line is `Name: value`, byte by byte.
+    /// Returns whether the line is `Name: value`, byte by byte.
     private static func line(_ line: Bytes, isOf field: HTTPHeaders.Field) -> Bool {
         let bytes = UnsafeBufferPointer(rebasing: line)
         let colon = field.name.utf8.count
@@ -150,13 +154,13 @@ struct CurlHead {
         byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
     }
 
-    /// The text, with its bytes, without the blanks around it.
+    /// Returns the string with its bytes, without the blanks around it.
     private mutating func text(_ bytes: Bytes) -> String {
         var (start, end) = (bytes.startIndex, bytes.endIndex)
         while start < end, Self.isBlank(bytes[start]) { start += 1 }
         while start < end, Self.isBlank(bytes[end - 1]) { end -= 1 }
         let bytes = UnsafeBufferPointer(rebasing: bytes[start..<end])
-        // Nearly all are ASCII, which is decoded much faster than text that needs validation.
+        // Nearly all values are ASCII. Decoding ASCII is much faster than decoding text that must be validated.
         if bytes.reduce(0, |) < 0x80 { return String(decoding: bytes, as: UTF8.self) }
         let text = String(fieldBytes: bytes)
         if text.hasKeptBytes { hasKeptBytes = true }

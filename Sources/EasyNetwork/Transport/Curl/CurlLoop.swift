@@ -4,20 +4,21 @@ import Foundation
 
 /// The queue between other threads and the loop's thread, which a ``CurlWorker`` runs.
 ///
-/// The thread begins with the first exchange and ends after ``stop()``, or if the system cannot let it wait. It keeps
-/// the loop, never the transport.
+/// The thread begins with the first exchange. It ends after ``stop()``, or if the system cannot make it wait. The
+/// thread retains the loop, but never the transport.
 final class CurlLoop: Sendable {
     private struct Inbox {
         /// Exchanges that were started, cancelled, paused or resumed, or whose body has bytes again.
         var exchanges: [CurlExchange] = []
-        /// Nil before the first exchange, and once the thread is about to free it.
+        /// The multi handle; nil before the first exchange, and after the thread has begun to free it.
         var multi: UnsafeMutableRawPointer?
         var isStopping = false
         var isTimerDue = false
-        /// Whether the thread waits, or is about to, and has to be woken.
+        /// Whether the thread waits, or is about to wait, and must be woken.
         var isWaiting = false
 
-        /// Called under the lock: the thread frees the handle once it is out of the inbox. It only writes one byte.
+        /// Wakes the thread. This is called under the lock, because the thread frees the handle after removing it from
+        /// the inbox. libcurl only writes one byte.
         mutating func wake() {
             if isWaiting, let multi { ccurl_multi_wakeup(multi) }
             isWaiting = false
@@ -33,9 +34,9 @@ final class CurlLoop: Sendable {
         self.clock = clock
     }
 
-    /// Has the thread look at an exchange.
+    /// Makes the thread attend to an exchange.
     ///
-    /// - Returns: false if there is no thread: none can be made, or the exchange is over.
+    /// - Returns: False if there is no thread, because none can be created or the exchange has ended.
     @discardableResult
     func post(_ exchange: CurlExchange, isStart: Bool = false) -> Bool {
         inbox.withLock { inbox in
@@ -49,7 +50,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Tells the thread that the timer of its deadlines has fired.
+    /// Notifies the thread that the timer of its deadlines has fired.
     func timerFired() {
         inbox.withLock { inbox in
             inbox.isTimerDue = true
@@ -57,7 +58,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Ends every exchange and then the thread, without waiting for it.
+    /// Ends every exchange, then the thread. The method does not wait for the thread.
     func stop() {
         inbox.withLock { inbox in
             inbox.isStopping = true
@@ -67,7 +68,7 @@ final class CurlLoop: Sendable {
 
     // MARK: - For the thread
 
-    /// Whether nothing has come in, so that the thread may wait. From now on it is woken.
+    /// Returns whether nothing has arrived, so that the thread can wait. From now on, arrivals wake the thread.
     func mayWait() -> Bool {
         inbox.withLock { inbox in
             inbox.isWaiting = inbox.exchanges.isEmpty && !inbox.isStopping && !inbox.isTimerDue
@@ -75,7 +76,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Takes what has come in. After the last time nothing more comes in.
+    /// Takes everything that has arrived. After the last time, nothing more arrives.
     func take() -> (exchanges: [CurlExchange], isTimerDue: Bool, isLast: Bool) {
         inbox.withLock { inbox in
             defer { inbox.isTimerDue = false }
@@ -85,7 +86,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Takes what has come in, for a thread that cannot go on. The next exchange begins another thread.
+    /// Takes everything that has arrived, for a thread that cannot continue. The next exchange begins another thread.
     func close() -> [CurlExchange] {
         inbox.withLock { inbox in
             inbox.multi = nil
@@ -94,14 +95,14 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Whether several exchanges over HTTP/2 share a connection. Before libcurl 8.1 they must not: libcurl would keep
-    /// everything that comes for a paused one in memory, without bound. Before 8.3 it does not report which of them a
-    /// server has refused.
+    /// Whether several exchanges over HTTP/2 share a connection. Before libcurl 8.1 they must not, because libcurl
+    /// would buffer everything that arrives for a paused exchange, without a limit. Before 8.3, libcurl does not report
+    /// which of the exchanges a server has rejected.
     static let multiplexes = CurlLibrary.version >= 0x08_03_00
 
     private func begin() -> UnsafeMutableRawPointer? {
         guard CurlLibrary.problem == nil, let multi = ccurl_multi_init() else { return nil }
-        // Without free descriptors the handle works but cannot be woken.
+        // Without free descriptors, the handle works but cannot be woken.
         guard ccurl_multi_wakeup(multi) == CCURLM_OK, startThread(multi) else {
             ccurl_multi_cleanup(multi)
             return nil
@@ -109,7 +110,7 @@ final class CurlLoop: Sendable {
         return multi
     }
 
-    /// Uses pthreads: `Thread` does not report that the system has none left.
+    /// Starts a thread. It uses pthreads, because `Thread` does not report that the system has no thread left.
     private func startThread(_ multi: UnsafeMutableRawPointer) -> Bool {
         let worker = Unmanaged.passRetained(CurlWorker(self, multi: multi))
         var thread = pthread_t()
@@ -124,12 +125,12 @@ final class CurlLoop: Sendable {
 }
 
 private func runLoop(_ worker: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    // A TLS library that writes to a closed connection would otherwise end the process.
+    // Without this mask, a TLS library that writes to a closed connection would terminate the process.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGPIPE)
     pthread_sigmask(SIG_BLOCK, &signals, nil)
-    // Retained for this thread when it was started.
+    // The worker was retained for this thread when the thread was started.
     if let worker { Unmanaged<CurlWorker>.fromOpaque(worker).takeRetainedValue().run() }
     return nil
 }

@@ -1,15 +1,16 @@
 #if os(Linux) && canImport(CCurl)
 
-/// What libcurl tells of HTTP/2, in texts for people. A text in an unknown form says nothing.
+/// A report of libcurl about HTTP/2, parsed from text that is written for people. Text in an unknown form is ignored.
 enum CurlReport: Equatable {
-    /// The server has not processed this exchange's stream: it refused it, or ended the connection before it (RFC 9113,
-    /// section 8.7), or the stream was never sent. From libcurl 8.3 on.
+    /// The server has not processed this exchange's stream. It rejected the stream, or ended the connection before it
+    /// (RFC 9113, section 8.7), or the stream was never sent. From libcurl 8.3 on.
     case refused
-    /// The most streams that the server takes at a time. From libcurl 8.11 on; those before read it before they report.
+    /// The maximum number of concurrent streams that the server accepts. From libcurl 8.11 on; earlier versions read
+    /// the limit before they report.
     case streamLimit(Int)
     /// The number of this exchange's stream. Only before libcurl 8.3.
     case stream(Int)
-    /// The server ends the connection and processes no stream after this one (RFC 9113, section 6.8).
+    /// The server ends the connection, and processes no stream after this one (RFC 9113, section 6.8).
     case lastStream(Int)
 
     init?(_ text: UnsafeRawBufferPointer) {
@@ -26,7 +27,7 @@ enum CurlReport: Equatable {
         } else if rest.skip("Using Stream ID: "), let stream = rest.number() {
             self = .stream(stream)
         } else if rest.skip("received GOAWAY, error=") || rest.skip("recveived GOAWAY, error=") {
-            // libcurl takes the error for a signed number.
+            // libcurl prints the error as a signed number.
             _ = rest.skip("-")
             guard rest.number() != nil, rest.skip(", last_stream="), let last = rest.number() else { return nil }
             self = .lastStream(last)
@@ -43,7 +44,7 @@ extension Slice<UnsafeRawBufferPointer> {
         return true
     }
 
-    /// Reads digits; nil if there are none, or more than fit.
+    /// Reads digits; nil if there are none, or too many for an `Int`.
     fileprivate mutating func number() -> Int? {
         let digits = prefix(while: \.isDigit)
         removeFirst(digits.count)

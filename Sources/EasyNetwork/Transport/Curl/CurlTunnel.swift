@@ -1,23 +1,25 @@
 #if os(Linux) && canImport(CCurl)
 
-/// What a proxy says to the requests of one exchange for a tunnel (RFC 9110, section 9.3.6).
+/// The responses of a proxy to the tunnel requests of one exchange (RFC 9110, section 9.3.6).
 struct CurlTunnel {
-    /// The number of challenges after which a proxy gets no more answers: libcurl answers a proxy that calls each nonce
-    /// stale without end.
+    /// The number of challenges after which the exchange ends. libcurl would endlessly reply to a proxy that declares
+    /// each nonce stale.
     static let challengeLimit = 3
 
     /// The status of the last response; 0 before the first.
     private(set) var statusCode = 0
-    /// How many responses were 407.
+    /// The number of 407 responses.
     private(set) var challengeCount = 0
-    /// Whether a response has begun, and its head is not whole.
+    /// Whether a response has begun and its head is incomplete.
     private(set) var isInHead = false
     private var reason = ""
     private var headers = HTTPHeaders()
     private var head = CurlHead()
     private var byteCount = 0
 
-    /// - Returns: false if the proxy is to get no more answers.
+    /// Adds a line of a response.
+    ///
+    /// - Returns: False if the proxy must receive no further replies.
     mutating func add(_ line: UnsafeRawBufferPointer) -> Bool {
         byteCount += line.count
         guard byteCount <= CurlHead.byteLimit else { return false }
@@ -29,12 +31,12 @@ struct CurlTunnel {
             if statusCode == 407 { challengeCount += 1 }
             (headers, head) = (HTTPHeaders(), CurlHead())
         }
-        // A mistake costs the fields, and not the tunnel: libcurl has read the line too.
+        // A malformed line costs the fields, but not the tunnel, because libcurl has read the line as well.
         if let whole = try? head.add(line) { headers = whole.headers }
         return challengeCount <= Self.challengeLimit
     }
 
-    /// The reason why there is no tunnel; nil if the proxy did not refuse one.
+    /// Returns the reason why there is no tunnel; nil if the proxy did not refuse one.
     func refusal(hasPassword: Bool) -> NetworkError? {
         guard statusCode >= 300 else { return nil }
         var words = "the proxy refused a tunnel"

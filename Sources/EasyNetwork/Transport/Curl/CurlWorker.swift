@@ -2,46 +2,47 @@
 internal import CCurl
 import Foundation
 
-/// The work of a loop's thread. Made by the thread that starts it, then used on the loop's thread alone.
+/// The work of a loop's thread. The thread that starts the loop's thread creates it. After that, it is used only on the
+/// loop's thread.
 final class CurlWorker {
     let clock: any NetworkClock
     let configuration: TransportConfiguration
-    /// The reason why the configuration's proxy cannot be used.
+    /// The reason why the configuration's proxy cannot be used; nil if it can.
     let proxyProblem: NetworkError?
-    /// Whether a proxy may ask for a password that libcurl has.
+    /// Whether libcurl has credentials that a proxy can require.
     let hasProxyPassword: Bool
-    /// Whether the proxy of http addresses has asked for Basic, so that later messages need not wait for that.
+    /// Whether the proxy of http URLs has required Basic, so that later messages need not wait for a challenge.
     var isBasicWanted = false
     let connections = CurlConnections()
-    /// The header list that was made last: most messages have the fields of the one before.
+    /// The header list that was created last, because most messages have the same fields as the previous one.
     var headerList: CurlHeaderList?
-    /// The fields of the answer that came last: most answers have those of the one before.
+    /// The fields of the last response, because most responses have the same fields as the previous one.
     var knownFields: [HTTPHeaders.Field] = []
 
     // The reports of callbacks while the loop is inside libcurl.
 
-    /// Exchanges whose head has come over HTTP/2.
+    /// Exchanges whose head has arrived over HTTP/2.
     var answeredOverHTTP2: [CurlExchange] = []
-    /// Exchanges whose head has come while libcurl waits for more of the request: the server may not want the rest.
+    /// Exchanges whose head arrived while libcurl waits for more of the request. The server might not read the rest.
     var answeredEarly: [CurlExchange] = []
-    /// Whether anything was sent or has come since the last wait.
+    /// Whether anything was sent or received since the last wait.
     var hasMoved = false
-    /// How many times libcurl was asked to go on.
+    /// The number of times that libcurl was asked to continue.
     private(set) var turn = 0
 
     private let loop: CurlLoop
     private let multi: UnsafeMutableRawPointer
-    /// All that have not ended, waiting ones included; each knows its index.
+    /// All exchanges that have not ended, including waiting ones. Each stores its index.
     private var exchanges: [CurlExchange] = []
     private var underWayCount = 0
     private var lastTarget = CurlTarget.none
     private var admission: ConnectionAdmission<CurlExchange>
-    /// Exchanges that have a place and are to begin.
+    /// Exchanges that have a place and must begin.
     private var admitted: [CurlExchange] = []
     private var idleHandles: [CurlHandle] = []
     private var deadlines: CurlDeadlines
 
-    /// Each easy handle takes some 20 KB.
+    /// The maximum number of idle handles. Each takes about 20 KB.
     private static let idleHandleLimit = 64
 
     init(_ loop: CurlLoop, multi: UnsafeMutableRawPointer) {
@@ -56,7 +57,7 @@ final class CurlWorker {
             total: configuration.maximumConnections
         )
         deadlines = CurlDeadlines(loop)
-        // By default libcurl keeps four connections for each exchange under way and closes the others.
+        // By default libcurl keeps four connections for each exchange in progress and closes the others.
         _ = ccurl_multi_set_long(multi, CCURLMOPT_MAXCONNECTS, max(configuration.maximumConnections, 1))
         if !CurlLoop.multiplexes { _ = ccurl_multi_set_long(multi, CCURLMOPT_PIPELINING, CCURLPIPE_NOTHING) }
     }
@@ -75,18 +76,19 @@ final class CurlWorker {
 
     private func finish(_ error: NetworkError) {
         for exchange in exchanges { end(exchange, error, admitsNext: false) }
-        // Only now, when all of this thread's exchanges are over: the next thread may be told to cancel one of them.
+        // Close the loop only after all of this thread's exchanges have ended. Otherwise the next thread could receive
+        // a cancellation of one of them.
         for exchange in loop.close() { attend(to: exchange) }
         for exchange in exchanges { end(exchange, error, admitsNext: false) }
         idleHandles = []
         ccurl_multi_cleanup(multi)
     }
 
-    // MARK: - What other threads want
+    // MARK: - Commands of other threads
 
-    /// A function of its own, so that what came in is released before the loop waits.
+    /// Takes the commands. This is a separate function, so that they are released before the loop waits.
     ///
-    /// - Returns: whether nothing more will come in.
+    /// - Returns: Whether no more commands will arrive.
     private func takeIn() -> Bool {
         let inbox = loop.take()
         if inbox.isTimerDue { deadlines.timerFired() }
@@ -112,7 +114,8 @@ final class CurlWorker {
         watch(exchange)
     }
 
-    /// In a loop and not from within the end of another exchange: of many that cannot begin, each end admits the next.
+    /// Begins the admitted exchanges. The loop avoids recursion: if many exchanges cannot begin, the end of each admits
+    /// the next.
     private func beginAdmitted() {
         while !admitted.isEmpty {
             for exchange in admitted.take() where !exchange.isOver { begin(exchange) }
@@ -125,8 +128,8 @@ final class CurlWorker {
             guard let handle = idleHandles.popLast() ?? CurlHandle() else {
                 throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
             }
-            // Only hosts that answered over HTTP/2 have a limit of their own. A request to an unknown host does not
-            // wait for a connection: with libcurl 8.14, requests to a host without HTTP/2 would run one after the
+            // Only hosts that responded over HTTP/2 have their own limit. A request to an unknown host does not wait
+            // for a connection. With libcurl 8.14, requests to a host without HTTP/2 would otherwise run one after the
             // other.
             try exchange.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: exchange.target.origin))
             let result = ccurl_multi_add_handle(multi, handle.easy)
@@ -140,9 +143,9 @@ final class CurlWorker {
         }
     }
 
-    // MARK: - Going on
+    // MARK: - Progress
 
-    /// Ends an exchange that is late, or has its deadlines checked again.
+    /// Ends an exchange that is late, or schedules the next check of its deadlines.
     private func watch(_ exchange: CurlExchange) {
         guard exchange.isUnderWay else { return }
         let now = clock.now
@@ -161,7 +164,7 @@ final class CurlWorker {
         for exchange in answeredOverHTTP2.take() { learn(from: exchange) }
         for exchange in answeredEarly.take() { end(exchange, unless: exchange.resumeSending()) }
         guard result != CCURLM_OK else { return }
-        // libcurl has no memory left or is broken, and would never end these.
+        // libcurl has no memory left or is in an invalid state, and would never end these exchanges.
         for exchange in exchanges where exchange.isUnderWay { end(exchange, Self.error(result)) }
     }
 
@@ -178,7 +181,8 @@ final class CurlWorker {
             }
             if result != CCURLE_OK, exchange.failure == nil { exchange.readRest() }
             var error = result == CCURLE_OK || exchange.isAnswered ? nil : exchange.handle?.error(result)
-            // libcurl means its own functions, which parse an answer or, before a request goes out, a client's key.
+            // The error comes from libcurl's own functions, which parse a response or, before the request is sent, a
+            // client's key.
             if result == CCURLE_BAD_FUNCTION_ARGUMENT {
                 error?.code = exchange.isConnected || exchange.tunnel.isInHead ? .badServerResponse : .tls
             }
@@ -186,13 +190,15 @@ final class CurlWorker {
         }
     }
 
-    /// Begins again, whatever the method: the server has processed nothing of it.
+    /// Begins an exchange again, regardless of its method, because the server has processed nothing of it.
     private func startOver(_ exchange: CurlExchange) {
         leaveLibcurl(exchange)
         if let error = exchange.startOver() { end(exchange, error) } else { admitted.append(exchange) }
     }
 
-    /// - Returns: why the thread cannot go on: a wait that fails at once would take the whole processor.
+    /// Waits for events.
+    ///
+    /// - Returns: The reason why the thread cannot continue. A wait that fails at once would use all of the processor.
     private func wait() -> NetworkError? {
         let timeout = deadlines.pollTimeout(underWay: underWayCount, hasMoved: hasMoved)
         hasMoved = false
@@ -203,9 +209,9 @@ final class CurlWorker {
 
     // MARK: - Ending
 
-    /// Ends an exchange in any state and admits what waited for its place.
+    /// Ends an exchange in any state, and admits the exchange that waits for its place.
     ///
-    /// - Parameter isWhole: Whether libcurl finished it without error.
+    /// - Parameter isWhole: Whether libcurl completed the exchange without an error.
     private func end(_ exchange: CurlExchange, _ error: NetworkError?, admitsNext: Bool = true, isWhole: Bool = false) {
         guard !exchange.isOver, let last = exchanges.popLast() else { return }
         if last !== exchange {
@@ -213,11 +219,12 @@ final class CurlWorker {
             last.index = exchange.index
         }
         if exchange.isUnderWay, underWayCount == 1 { deadlines.clear() }
-        // Before libcurl removes it: without the quick exit that may wait for the look-up of a name.
+        // Deliver the end before libcurl removes the handle. Without QUICK_EXIT, the removal can wait for a name
+        // lookup.
         exchange.end(error)
         if let handle = exchange.handle {
             leaveLibcurl(exchange)
-            // libcurl's reset does not reach everything that a broken-off transfer leaves in its handle.
+            // libcurl's reset does not reach everything that an aborted transfer leaves in its handle.
             if isWhole && CurlHandle.isReusable && idleHandles.count < Self.idleHandleLimit {
                 handle.reuse()
                 idleHandles.append(handle)
@@ -243,7 +250,7 @@ final class CurlWorker {
         exchange.handle = nil
     }
 
-    /// Hands places on. Exchanges that ended while they waited pass theirs on at once.
+    /// Passes places on. An exchange that ended while it waited passes its place on at once.
     private func admit(_ exchanges: [CurlExchange]) {
         var exchanges = exchanges
         while !exchanges.isEmpty {
@@ -258,11 +265,11 @@ final class CurlWorker {
         }
     }
 
-    /// Sets the limit of the exchange's host, which is higher if it speaks HTTP/2.
+    /// Sets the limit of the exchange's host, which is higher if it uses HTTP/2.
     private func learn(from exchange: CurlExchange) {
         guard CurlLoop.multiplexes, let isHTTP2 = exchange.isHTTP2 else { return }
         var limit = configuration.maximumConnectionsPerHost
-        // A server that takes few streams at a time gets connections instead, as it would over HTTP/1.1.
+        // A server that accepts few concurrent streams gets more connections instead, as it would over HTTP/1.1.
         if isHTTP2 { limit = min(configuration.maximumStreamsPerHost, max(limit, exchange.streamLimit ?? .max)) }
         admit(admission.setLimit(limit, origin: exchange.target.origin))
     }

@@ -3,11 +3,11 @@ internal import CCurl
 import Foundation
 
 extension NetworkError {
-    /// The meaning of a result of libcurl's.
+    /// Creates an error from a result of libcurl.
     ///
     /// - Parameters:
-    ///   - detail: libcurl's own text for this case; may be empty.
-    ///   - systemError: The `errno` of the last connection that it tried; 0 if there was none.
+    ///   - detail: libcurl's message for this case; can be empty.
+    ///   - systemError: The `errno` of the last connection that libcurl tried; 0 if there was none.
     init(curl result: ccurl_code, detail: String, systemError: Int = 0) {
         self.init(
             code: Code(curl: result),
@@ -18,10 +18,10 @@ extension NetworkError {
         if result == CCURLE_COULDNT_CONNECT, [ENETUNREACH, ENETDOWN].contains(where: { $0 == systemError }) {
             code = .notConnected
         }
-        // A malformed chunk comes with the code of a lost connection; only the text tells.
+        // libcurl reports a malformed chunk with the code of a lost connection. Only the message shows the difference.
         if result == CCURLE_RECV_ERROR, detail.contains("chunk") { code = .badServerResponse }
-        // With TLS 1.3 a server refuses the client's certificate after the client's part of the handshake. Other alerts
-        // do not tell what went before.
+        // With TLS 1.3, a server rejects the client's certificate after the client's part of the handshake. Other
+        // alerts do not show whether the request was sent before.
         let isAlert = detail.contains("SSL") && detail.contains(" alert ")
         if result == CCURLE_RECV_ERROR || result == CCURLE_SEND_ERROR, isAlert,
             detail.contains("certificate") || detail.contains("unknown ca")
@@ -29,7 +29,7 @@ extension NetworkError {
             code = .tls
         }
         if result == CCURLE_OUT_OF_MEMORY || result == CCURLE_TOO_LARGE {
-            message = "a header line is longer than libcurl takes, or no memory is left"
+            message = "a header line is longer than libcurl accepts, or no memory is left"
         }
     }
 }
@@ -49,20 +49,21 @@ extension NetworkError.Code {
         case CCURLE_OPERATION_TIMEDOUT:
             self = .timedOut
         case CCURLE_UNSUPPORTED_PROTOCOL, CCURLE_WEIRD_SERVER_REPLY:
-            // Schemes other than http and https never get here; libcurl reports bytes that are not HTTP like this.
+            // Schemes other than http and https never reach this point. libcurl reports bytes that are not HTTP like
+            // this.
             self = .badServerResponse
         case CCURLE_OUT_OF_MEMORY, CCURLE_TOO_LARGE:
-            // libcurl reports a header line that is too long with either.
+            // libcurl reports a header line that is too long with either code.
             self = .badServerResponse
         case CCURLE_BAD_CONTENT_ENCODING, CCURLE_WRITE_ERROR:
-            // A write error that is not ours comes from removing a coding.
+            // A write error without a failure of this package's callback comes from removing a coding.
             self = .cannotParseResponse
         case CCURLE_URL_MALFORMAT, CCURLE_BAD_FUNCTION_ARGUMENT, CCURLE_READ_ERROR, CCURLE_LOGIN_DENIED,
             CCURLE_NOT_BUILT_IN, CCURLE_UNKNOWN_OPTION, CCURLE_SETOPT_OPTION_SYNTAX, CCURLE_RECURSIVE_API_CALL:
             self = .invalidRequest
         default:
-            // Partial file, got nothing, send and receive errors, broken HTTP/2 streams; a body that cannot be made
-            // again for the new connection that libcurl would use after such a loss.
+            // These are a partial file, an empty response, send and receive errors, and broken HTTP/2 streams; and a
+            // body that cannot be restarted for the new connection that libcurl would use after such a loss.
             self = .connectionLost
         }
     }

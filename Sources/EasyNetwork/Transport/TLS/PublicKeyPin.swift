@@ -1,14 +1,14 @@
 import Foundation
 
-/// The digest of a public key that a server's certificate must have: SHA-256 of the SubjectPublicKeyInfo (RFC 7469,
-/// section 2.4).
+/// The digest of the public key that a server's certificate must have: the SHA-256 of its SubjectPublicKeyInfo (RFC
+/// 7469, section 2.4).
 ///
 /// ```swift
 /// var tls = TLSConfiguration()
 /// tls.pinnedPublicKeys = [try PublicKeyPin("sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")]
 /// ```
 ///
-/// It stays the same when a certificate is renewed with its old key. To get the pin of a server:
+/// The pin stays the same if a certificate is renewed with its old key. To get the pin of a server:
 ///
 /// ```sh
 /// openssl s_client -connect api.example.com:443 -servername api.example.com </dev/null |
@@ -16,41 +16,44 @@ import Foundation
 /// ```
 public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
     private static let digestLength = 32
-    /// 32 bytes in base64, with the `=` at their end.
+    /// The length of 32 bytes in base64, including the final `=`.
     private static let base64Length = 44
 
     private let digest: Data
 
-    /// Reads `sha256//` followed by base64, as libcurl writes a pin, or `sha256/` followed by base64, as OkHttp does.
+    /// Creates a pin from `sha256//` followed by base64, as libcurl writes it, or from `sha256/` followed by base64, as
+    /// OkHttp does.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for any other text, with what to mend.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for any other string, with a message that explains how to fix it.
     public init(_ text: String) throws(NetworkError) {
         guard let base64 = Self.base64(of: text) else {
-            throw Self.failure(text, "it must begin with sha256// and go on with the digest in base64")
+            throw Self.failure(text, "it must begin with sha256//, followed by the digest in base64")
         }
         guard let digest = Data(base64Encoded: base64), digest.base64EncodedString() == base64 else {
-            throw Self.failure(text, "the text after the prefix is not base64 (A-Z, a-z, 0-9, +, / and the = at the end)")
+            throw Self.failure(text, "the text after the prefix is not base64 (A-Z, a-z, 0-9, +, / and the final =)")
         }
         guard digest.count == Self.digestLength else {
-            throw Self.failure(text, "a SHA-256 has \(Self.digestLength) bytes, this has \(digest.count)")
+            throw Self.failure(text, "a SHA-256 digest has \(Self.digestLength) bytes, but this has \(digest.count)")
         }
         self.digest = digest
     }
 
-    /// The pin as libcurl reads it: `sha256//` and base64.
+    /// The pin in libcurl's format: `sha256//` and base64.
     public var description: String { "sha256//" + digest.base64EncodedString() }
 
-    /// Whether the pin is that of a key as Apple's Security gives it: without the algorithm, which the pin includes.
+    /// Returns whether the pin matches a key in the format of Apple's Security framework. That format omits the
+    /// algorithm, which the pin includes.
     ///
-    /// - Parameter key: PKCS #1 for RSA, X9.63 for the curves P-256, P-384 and P-521. No other key matches a pin.
+    /// - Parameter key: A key in the format PKCS #1 for RSA, or X9.63 for the curves P-256, P-384 and P-521. No other
+    ///   key matches a pin.
     func matches(key: Data) -> Bool {
         guard let algorithm = Self.algorithm(of: key) else { return false }
-        // SubjectPublicKeyInfo (RFC 5280, section 4.1): the algorithm, and a bit string without unused bits.
+        // SubjectPublicKeyInfo (RFC 5280, section 4.1) consists of the algorithm and a bit string without unused bits.
         let info = Self.element(0x30, Data(algorithm) + Self.element(0x03, Data([0]) + key))
         return SHA256.digest(of: info) == digest
     }
 
-    /// The AlgorithmIdentifier of a key (RFC 3279, section 2.3.1; RFC 5480, section 2.1).
+    /// Returns the AlgorithmIdentifier of a key (RFC 3279, section 2.3.1; RFC 5480, section 2.1).
     private static func algorithm(of key: Data) -> [UInt8]? {
         let curve: [UInt8] = [0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
         switch (key.first, key.count) {
@@ -63,7 +66,7 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// An element in DER (X.690, section 10).
+    /// Returns an element in DER (X.690, section 10).
     private static func element(_ tag: UInt8, _ contents: Data) -> Data {
         var length = [UInt8(truncatingIfNeeded: contents.count)]
         if contents.count >= 0x80 {
@@ -73,8 +76,8 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
         return Data([tag] + length) + contents
     }
 
-    /// After one slash, a second one belongs to the digest if the digest is too short without it: a slash is a
-    /// character of base64 too.
+    /// Returns the base64 part of a pin. After one slash, a second slash belongs to the digest if the digest would
+    /// otherwise be too short, because base64 also contains slashes.
     private static func base64(of text: String) -> String? {
         let prefix = "sha256/"
         guard text.hasPrefix(prefix) else { return nil }

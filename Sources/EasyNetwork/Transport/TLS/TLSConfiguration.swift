@@ -1,6 +1,6 @@
 import Foundation
 
-/// The trust of a transport in https servers, and its own certificate.
+/// The trust of a transport in https servers, and the client's certificate.
 ///
 /// ```swift
 /// var configuration = TransportConfiguration()
@@ -8,7 +8,7 @@ import Foundation
 /// let host = HostConfiguration(baseURL: url, transport: configuration.makeTransport())
 /// ```
 ///
-/// A server that is not trusted ends the exchange with ``NetworkError/Code/tls``, before anything is sent.
+/// If a server is not trusted, the exchange ends with ``NetworkError/Code/tls`` before anything is sent.
 ///
 /// | setting | CurlTransport (Linux) | URLSessionTransport, Apple | URLSessionTransport, Linux |
 /// |-|-|-|-|
@@ -18,28 +18,29 @@ import Foundation
 /// | ``pinnedPublicKeys`` | yes | yes | no |
 /// | ``clientCertificate`` | yes | no | no |
 ///
-/// On Apple's platforms ``trust`` can only tighten App Transport Security in an app: a server whose certificate is signed
-/// by your own authority also needs `NSExceptionAllowsInsecureHTTPLoads` for its domain in the app's `Info.plist`.
+/// In an app on Apple platforms, ``trust`` can only be stricter than App Transport Security. A server whose certificate
+/// is signed by your own authority also needs `NSExceptionAllowsInsecureHTTPLoads` for its domain in the app's
+/// `Info.plist`.
 ///
-/// A setting that a transport does not support ends every exchange with ``NetworkError/Code/invalidRequest`` at its
-/// start, and nothing is sent: a transport never weakens the trust. On Apple's platforms pins match RSA keys and keys
-/// of the curves P-256, P-384 and P-521.
+/// A setting that a transport does not support ends every exchange at its start with
+/// ``NetworkError/Code/invalidRequest``, and nothing is sent. A transport never weakens the trust. On Apple platforms,
+/// pins match RSA keys and keys of the curves P-256, P-384 and P-521.
 public struct TLSConfiguration: Hashable, Sendable {
-    /// The authorities whose signature makes a server's certificate valid. The host's name and the dates are checked
-    /// too.
+    /// The authorities whose signature makes a server's certificate valid. The host's name and the dates are checked as
+    /// well.
     ///
     /// ```swift
     /// let tls = TLSConfiguration(trust: .certificateFile(authorities))
     /// ```
     public enum Trust: Hashable, Sendable {
-        /// The authorities that the system knows.
+        /// The authorities that the system trusts.
         case system
-        /// Only those in a file of PEM certificates (RFC 7468).
+        /// Only the authorities in a file of PEM certificates (RFC 7468).
         case certificateFile(URL)
-        /// Only those in a folder of PEM files, named by their hashes as `openssl rehash` does.
+        /// Only the authorities in a folder of PEM files that are named by their hashes, as `openssl rehash` does.
         case certificateDirectory(URL)
-        /// No check but the pins: an attacker on the way can read and change everything. Only for tests against your
-        /// own server.
+        /// No check except for the pins. An attacker on the path can read and change everything. Use it only for tests
+        /// against your own server.
         case dangerouslyTrustingEveryServer
     }
 
@@ -50,11 +51,11 @@ public struct TLSConfiguration: Hashable, Sendable {
     /// let tls = TLSConfiguration(clientCertificate: certificate)
     /// ```
     public struct ClientCertificate: Hashable, Sendable {
-        /// A PEM file: the certificate, then the intermediate ones.
+        /// A PEM file with the certificate, followed by the intermediate certificates.
         public var certificateFile: URL
         /// A PEM file with its private key.
         public var keyFile: URL
-        /// The password of an encrypted key; nil for others.
+        /// The password of an encrypted key; nil if the key is not encrypted.
         public var keyPassword: String?
 
         /// Creates a certificate from two PEM files.
@@ -65,16 +66,17 @@ public struct TLSConfiguration: Hashable, Sendable {
         }
     }
 
-    /// Default ``Trust/system``.
+    /// The trust. Defaults to ``Trust/system``.
     public var trust: Trust
-    /// Whether TLS 1.3 (RFC 8446) is the lowest version in use. Default false: TLS 1.2 (RFC 5246) is.
+    /// Whether TLS 1.3 (RFC 8446) is the minimum version. Defaults to `false`: TLS 1.2 (RFC 5246) is the minimum.
     public var requiresTLS13: Bool
-    /// The keys of which the server must have one, in addition to ``trust``. Default none, which means any.
+    /// The keys of which the server must have one, in addition to being trusted by ``trust``. Empty by default, which
+    /// allows any key.
     public var pinnedPublicKeys: [PublicKeyPin]
-    /// Default none.
+    /// The client's certificate. Defaults to `nil`.
     public var clientCertificate: ClientCertificate?
 
-    /// Creates a configuration. The defaults are those of the properties.
+    /// Creates a configuration. The default arguments are the defaults of the properties.
     public init(
         trust: Trust = .system,
         requiresTLS13: Bool = false,
@@ -94,12 +96,12 @@ extension TLSConfiguration.ClientCertificate: CustomStringConvertible, CustomRef
         "ClientCertificate(\(certificateFile.path), key \(keyFile.path)\(keyPassword == nil ? "" : ", with a password"))"
     }
 
-    /// Without children, so that a dump shows no secret.
+    /// An empty mirror, so that a dump shows no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension TLSConfiguration {
-    /// The certificates of a PEM file (RFC 7468) as DER, in order. Malformed blocks and other text are left out.
+    /// Returns the certificates of a PEM file (RFC 7468) as DER, in order. Malformed blocks and other text are skipped.
     static func certificates(inPEM file: Data) -> [Data] {
         let blocks = String(decoding: file, as: UTF8.self).components(separatedBy: "-----BEGIN CERTIFICATE-----")
         return blocks.dropFirst().compactMap { block in
@@ -112,10 +114,11 @@ extension TLSConfiguration {
 
 #if canImport(Darwin)
 extension TLSConfiguration {
-    /// Whether the system's own judgment is all that is asked for.
+    /// Whether the system's evaluation is sufficient.
     var isSystems: Bool { trust == .system && pinnedPublicKeys.isEmpty }
 
-    /// Checks the server's certificates. It may take a while: the system may ask others about them.
+    /// Checks the server's certificates. This can take a while, because the system might query other servers about
+    /// them.
     func trusts(_ server: SecTrust) -> Bool {
         isAuthorized(server) && isPinned(server)
     }
@@ -132,7 +135,7 @@ extension TLSConfiguration {
         return SecTrustEvaluateWithError(server, nil)
     }
 
-    /// - Returns: false if the files have no certificate: then no server is trusted.
+    /// - Returns: False if the files contain no certificate. No server is trusted then.
     private func useAuthorities(in files: [URL], for server: SecTrust) -> Bool {
         let authorities = files.compactMap { try? Data(contentsOf: $0) }
             .flatMap(Self.certificates)

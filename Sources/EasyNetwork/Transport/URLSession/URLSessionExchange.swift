@@ -6,10 +6,10 @@ import FoundationNetworking
 
 /// An exchange over a `URLSession`.
 ///
-/// Its events go out on the session's serial delegate queue. It ends there once: when the task completes, or as soon as
-/// it is cancelled or late, without waiting for the task.
+/// Events are delivered on the session's serial delegate queue. The exchange ends once: when the task completes, or as
+/// soon as the exchange is cancelled or late, without waiting for the task.
 final class URLSessionExchange: TransportExchange {
-    /// A time limit that never passes: on Linux a session counts whole seconds, and the wait for a connection.
+    /// A timeout that never passes. On Linux a session counts whole seconds, and includes the wait for a connection.
     static let noTimeout: TimeInterval = 7 * 24 * 3_600
 
     /// Scheme, host and port.
@@ -17,30 +17,30 @@ final class URLSessionExchange: TransportExchange {
 
     private struct State {
         var events: (@Sendable (TransportEvent) -> Void)?
-        /// Set under the lock before the task is cancelled. On Linux, calling a handler of the task's afterwards stops
-        /// the process.
+        /// Whether the exchange has stopped. It is set under the lock before the task is cancelled. On Linux, calling a
+        /// handler of the task afterwards crashes the process.
         var isStopped = false
         var task: URLSessionTask?
         var watch: DeadlineWatch?
         var timer: (any ClockTimer)?
         var hasHead = false
-        /// Whether the answer is of several parts, each of which comes with a head.
+        /// Whether the response has several parts, each of which the session reports with a head.
         var isInParts = false
-        /// Writes the body's stream to a file.
+        /// The task that writes the body's stream to a file.
         var spool: Task<Void, Never>?
         var spoolFile: URL?
         var begun: TimeInterval?
         var firstByte: TimeInterval?
         var decodedBodyLimit: DecodedBodyLimit?
-        /// The length of the body's file when the task was made.
+        /// The length of the body's file when the task was created.
         var fileCount: Int?
-        /// The bytes of the body that were sent.
+        /// The number of bytes of the body that were sent.
         var sentCount: Int64 = 0
-        /// The session's measurements, on platforms that have them.
+        /// The session's metrics, on platforms that have them.
         var measured: TransportMetrics?
-        /// Never on Linux.
+        /// Whether the exchange is paused. Always false on Linux.
         var isPaused = false
-        /// Keeps the session alive until the end.
+        /// The transport, which keeps the session alive until the end.
         var transport: URLSessionTransport?
 
         mutating func watch(_ deadlines: TransportDeadlines, now: TimeInterval) {
@@ -49,7 +49,7 @@ final class URLSessionExchange: TransportExchange {
             self.watch = watch
         }
 
-        /// The phase, as far as a session tells; nil if it may be any.
+        /// Returns the phase, as far as a session reports it; nil if it is unknown.
         func phase(of code: NetworkError.Code) -> TransportPhase? {
             if hasHead { return .body }
             switch code {
@@ -63,7 +63,7 @@ final class URLSessionExchange: TransportExchange {
 
     private let request: TransportRequest
     private let queue: OperationQueue
-    /// Never called under the lock: it may be the user's code.
+    /// The clock. It must not be called under the lock, because it can be user code.
     let clock: any NetworkClock
     private let state: Locked<State>
     private let maximumDecodedBodyCount: Int?
@@ -85,9 +85,10 @@ final class URLSessionExchange: TransportExchange {
 
     // MARK: - Beginning
 
-    /// Writes a stream to a file. The idle and the total deadline apply to that too, and begin again with the sending.
+    /// Writes a stream to a file. The idle and the total deadline also apply to this, and begin again when the file is
+    /// sent.
     ///
-    /// - Parameter isReady: Called once, on any thread, unless the exchange ends before.
+    /// - Parameter isReady: A closure to call once, on any thread, unless the exchange ends first.
     func prepareBody(_ isReady: @escaping @Sendable () -> Void) {
         guard case .stream(let stream) = request.body else { return isReady() }
         let deadlines = TransportDeadlines(idle: request.deadlines.idle, total: request.deadlines.total)
@@ -95,7 +96,7 @@ final class URLSessionExchange: TransportExchange {
         let isWanted = state.withLock { state in
             if !state.isStopped {
                 state.watch(deadlines, now: now)
-                // Under the lock, since it only enqueues work.
+                // Starting the task under the lock is safe, because it only enqueues work.
                 state.spool = stream.spool(moved: noteActivity) { self.spooled($0, isReady) }
             }
             return !state.isStopped
@@ -110,7 +111,7 @@ final class URLSessionExchange: TransportExchange {
         case .success(let file):
             let isWanted = state.withLock { state in
                 state.spool = nil
-                // No deadline applies to the wait for a place.
+                // No deadline applies while the exchange waits for a place.
                 state.watch = nil
                 if !state.isStopped { state.spoolFile = file }
                 return !state.isStopped
@@ -119,9 +120,10 @@ final class URLSessionExchange: TransportExchange {
         }
     }
 
-    /// Makes the task and starts it.
+    /// Creates the task and starts it.
     ///
-    /// - Returns: false if there is no task. The place of the exchange is then free; otherwise its end frees it.
+    /// - Returns: False if there is no task. The caller must then free the exchange's place; otherwise the end of the
+    ///   exchange frees it.
     func begin(in session: URLSession, register: (URLSessionTask) -> Void) -> Bool {
         guard !state.withLock({ $0.isStopped }) else { return false }
         let task: URLSessionTask
@@ -132,10 +134,11 @@ final class URLSessionExchange: TransportExchange {
             stop(error)
             return false
         }
-        // Before the task can be cancelled: its end removes the entry.
+        // Register the task before it can be cancelled, because its end removes the entry.
         register(task)
         var deadlines = request.deadlines
-        // A session does not tell when there is a connection; any other moment would end slow answers.
+        // A session does not report when the connection is established. Using any other moment would end slow
+        // responses.
         deadlines.connect = nil
         let now = clock.now
         let isWanted = state.withLock { state in
@@ -147,7 +150,7 @@ final class URLSessionExchange: TransportExchange {
             return !state.isStopped
         }
         guard isWanted else {
-            // A task that is neither started nor cancelled keeps the session's connections open for ever.
+            // A task that is neither started nor cancelled keeps the session's connections open forever.
             task.cancel()
             return false
         }
@@ -158,7 +161,7 @@ final class URLSessionExchange: TransportExchange {
 
     private func makeTask(in session: URLSession) throws(NetworkError) -> URLSessionTask {
         try request.check()
-        // Foundation would make credentials of a user and password in the URL.
+        // Foundation would derive credentials from a user and password in the URL.
         var message = URLRequest(url: request.url.withoutUser, timeoutInterval: Self.noTimeout)
         message.httpMethod = request.method.rawValue
         message.httpShouldHandleCookies = false
@@ -170,15 +173,15 @@ final class URLSessionExchange: TransportExchange {
             message.addValue(field.value, forHTTPHeaderField: field.name)
         }
         #if canImport(Darwin)
-        // A session ends it with −1103, "resource exceeds maximum size".
+        // A session would end the request with −1103, "resource exceeds maximum size".
         guard request.method != .get || !request.hasBody else {
             throw NetworkError(
                 code: .invalidRequest,
-                message: "URLSession sends no body with GET: use another method, or send the values in the query"
+                message: "URLSession cannot send a body with GET; use another method, or send the values in the query"
             )
         }
         #endif
-        // A session would name the type of a form. RFC 9110, section 8.3: this one means the same as none.
+        // A session would set the type of a form. This type has the same meaning as none (RFC 9110, section 8.3).
         if request.method == .post, request.hasBody, request.headers["Content-Type"] == nil {
             message.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
@@ -188,7 +191,7 @@ final class URLSessionExchange: TransportExchange {
         case .data(let data):
             message.httpBody = data
         case .file(let url):
-            // A directory would hang until the timeout.
+            // With a directory, the task would hang until the timeout.
             guard (try? url.resourceValues(forKeys: [.isRegularFileKey]))?.isRegularFile == true else {
                 throw NetworkError(code: .invalidRequest, message: "the body's file \(url.path) is not a regular file")
             }
@@ -206,7 +209,7 @@ final class URLSessionExchange: TransportExchange {
 
     func received(_ response: URLResponse, proceed: (URLSession.ResponseDisposition) -> Void) {
         answer { isStopped in proceed(isStopped ? .cancel : .allow) }
-        // On Linux interim answers are reported like final ones. 101 was not asked for, so it is final.
+        // On Linux interim responses are reported like final ones. The client did not request 101, so it is final.
         guard let response = response as? HTTPURLResponse,
             !(100..<200).contains(response.statusCode) || response.statusCode == 101
         else { return }
@@ -219,7 +222,8 @@ final class URLSessionExchange: TransportExchange {
         var isAnew = false
         let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
             state.watch?.activity(now: now)
-            // Apple's sessions report each part of multipart/x-mixed-replace as an answer; its bytes are body here.
+            // Apple's sessions report each part of multipart/x-mixed-replace as a response. Here its bytes are part of
+            // the body.
             guard !state.hasHead else {
                 isAnew = !state.isInParts
                 return nil
@@ -237,9 +241,9 @@ final class URLSessionExchange: TransportExchange {
             #endif
             return state.isStopped ? nil : state.events
         }
-        // A session that starts a suspended task over: the bytes would follow those that have come.
+        // The session has restarted a suspended task. Its bytes would follow those that have already arrived.
         if isAnew {
-            return stop(NetworkError(code: .connectionLost, message: "the session has started the request over"))
+            return stop(NetworkError(code: .connectionLost, message: "the session has restarted the request"))
         }
         events?(.head(head))
     }
@@ -256,11 +260,13 @@ final class URLSessionExchange: TransportExchange {
         if !data.isEmpty { events?(.body(data)) }
     }
 
-    /// - Parameter count: The bytes of the body so far.
+    /// Notes that bytes of the body were sent.
+    ///
+    /// - Parameter count: The number of bytes of the body so far.
     func sentBytes(_ count: Int64) {
         noteActivity()
         let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
-            // On Linux the same number comes several times.
+            // On Linux the same number is reported several times.
             guard !state.isStopped, state.sentCount != count else { return nil }
             state.sentCount = count
             return state.events
@@ -273,13 +279,14 @@ final class URLSessionExchange: TransportExchange {
         state.withLock { $0.watch?.activity(now: now) }
     }
 
-    /// Calls a completion handler of the session's. After a cancel it is told to give up on Apple's platforms, where a
-    /// session waits for every handler; it is not called on Linux, where that would stop the process.
+    /// Calls a completion handler of the session. After a cancellation, the handler is still called on Apple platforms,
+    /// to make the session give up, because a session waits for every handler. On Linux it is not called, because this
+    /// would crash the process.
     ///
-    /// The handler is called under the lock, so that a cancel comes either before it or after it. It belongs to
-    /// Foundation and only enqueues work.
+    /// The handler is called under the lock, so that a cancellation happens either before or after it. The handler
+    /// belongs to Foundation and only enqueues work.
     ///
-    /// - Parameter handler: Told whether the task was cancelled.
+    /// - Parameter handler: A closure that receives whether the task was cancelled.
     func answer(_ handler: (_ isStopped: Bool) -> Void) {
         state.withLock { state in
             #if canImport(Darwin)
@@ -298,16 +305,16 @@ final class URLSessionExchange: TransportExchange {
 
     func completed(_ error: (any Error)?) {
         guard let stopped = markStopped() else { return }
-        // Not by this exchange, which would be stopped: the session cancels a task whose server is refused, and others
-        // that wait for the same connection.
+        // This exchange did not cancel the task, because it would be stopped. The session cancels a task whose server
+        // is refused, and others that wait for the same connection.
         if (error as? URLError)?.code == .cancelled,
             stopped.transport?.delegate.hasRefused(origin, since: submitted) == true
         {
-            let message = "the server's certificate is not among those that are trusted"
+            let message = "the server's certificate is not trusted"
             return end(stopped, NetworkError(code: .tls, message: message, underlying: error))
         }
         var failure = error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) }
-        // The session has sent a part of the file as if it was the whole.
+        // The file became longer, so the session has sent a part of it as if it was complete.
         if error == nil, let count = stopped.fileCount, (try? request.body.length()) ?? count > count {
             let message = "the body's file cannot be read: it became longer while it was sent"
             failure = NetworkError(code: .invalidRequest, message: message)
@@ -315,7 +322,7 @@ final class URLSessionExchange: TransportExchange {
         end(stopped, failure)
     }
 
-    /// Ends the exchange: the whole answer is there, but the task would wait for credentials.
+    /// Ends the exchange. The complete response has arrived, but the task would wait for credentials.
     func completedWithChallenge() {
         guard let stopped = markStopped() else { return }
         stopped.task?.cancel()
@@ -348,8 +355,8 @@ final class URLSessionExchange: TransportExchange {
             guard !state.isStopped, state.isPaused != isPaused else { return }
             state.isPaused = isPaused
             state.watch?.setPaused(isPaused, now: now)
-            // Under the lock, so that changes come in order; it only enqueues work. Before the head, the task is held
-            // when the head comes.
+            // Suspend or resume under the lock, so that changes keep their order; this only enqueues work. Before the
+            // head, the task is suspended when the head arrives.
             if let task = state.task, state.hasHead || !isPaused { change(task) }
         }
         if !isPaused { checkDeadlines() }
@@ -362,7 +369,9 @@ final class URLSessionExchange: TransportExchange {
         queue.addOperation { self.end(stopped, error) }
     }
 
-    /// - Returns: the state as it was; nil if the exchange was stopped before.
+    /// Marks the exchange as stopped.
+    ///
+    /// - Returns: The previous state; nil if the exchange had already stopped.
     private func markStopped() -> State? {
         state.withLock { state in
             guard !state.isStopped else { return nil }
@@ -391,7 +400,9 @@ final class URLSessionExchange: TransportExchange {
         return metrics
     }
 
-    /// - Parameter due: when the timer that checks should have fired; nil for another reason.
+    /// Checks the deadlines, and schedules the next check.
+    ///
+    /// - Parameter due: The time when the timer for this check was due; nil if there was no timer.
     private func checkDeadlines(due: TimeInterval? = nil) {
         let now = clock.now
         if let due { state.withLock { $0.watch?.timerFired(due: due, now: now) } }
@@ -399,7 +410,7 @@ final class URLSessionExchange: TransportExchange {
             let delay = try state.withLock { $0.watch }?.timeLeft(now: now) ?? .infinity
             guard delay.isFinite else { return }
             let timer = clock.schedule(after: delay) { self.checkDeadlines(due: now + delay) }
-            // Only a single timer runs.
+            // Keep only one timer.
             let unneeded = state.withLock { state in
                 if state.isStopped { return timer as (any ClockTimer)? }
                 defer { state.timer = timer }

@@ -4,18 +4,18 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The transport over Foundation's `URLSession`.
+/// A transport that uses Foundation's `URLSession`.
 ///
 /// ```swift
 /// let transport = URLSessionTransport { session in session.httpMaximumConnectionsPerHost = 8 }
 /// let host = HostConfiguration(baseURL: url, transport: transport)
 /// ```
 ///
-/// It uses one session without cache, cookies and credentials, has its own deadlines and decides itself when an
-/// exchange begins. On Linux any other use stops the process or loses answers. [Transports](doc:Transports) lists its
-/// limits there.
+/// The transport uses one session without cache, cookies and credentials, has its own deadlines, and decides itself
+/// when an exchange begins. On Linux, any other use of a session crashes the process or loses responses.
+/// [Transports](doc:Transports) lists the transport's limits there.
 ///
-/// A body from a ``TransportBodyStream`` is first written to a temporary file, which is removed at the end.
+/// A body from a ``TransportBodyStream`` is first written to a temporary file, which is removed when the exchange ends.
 public final class URLSessionTransport: NetworkTransport {
     private let session: URLSession
     let delegate: URLSessionTransportDelegate
@@ -23,7 +23,8 @@ public final class URLSessionTransport: NetworkTransport {
     let clock: any NetworkClock
     private let admission: Locked<ConnectionAdmission<URLSessionExchange>>
 
-    /// To start a task waits for the queue that all sessions share, up to seconds on Linux.
+    /// The queue on which tasks are started. Starting a task waits for the queue that all sessions share, up to several
+    /// seconds on Linux.
     private let starting = DispatchQueue(
         label: "EasyNetwork.URLSessionTransport.starting",
         autoreleaseFrequency: .workItem
@@ -35,11 +36,11 @@ public final class URLSessionTransport: NetworkTransport {
     /// Creates a transport with its session.
     ///
     /// - Parameters:
-    ///   - configuration: Limits, trust and proxy. `maximumStreamsPerHost` is ignored: a session does not tell its
-    ///     protocol. Default: those of ``TransportConfiguration``.
-    ///   - clock: The clock of the deadlines.
-    ///   - change: Changes the session's configuration, for instance its protocol classes. Called at once. Cache,
-    ///     cookies, credentials and time limits must stay as they are.
+    ///   - configuration: The limits, the trust and the proxy. `maximumStreamsPerHost` is ignored, because a session
+    ///     does not report its protocol. Defaults to `TransportConfiguration()`.
+    ///   - clock: The clock of the deadlines. Defaults to the machine's clock.
+    ///   - change: A closure that changes the session's configuration, for example its protocol classes. It is called
+    ///     before the initializer returns. It must not change cache, cookies, credentials and timeouts.
     public convenience init(
         _ configuration: TransportConfiguration = TransportConfiguration(),
         clock: any NetworkClock = SystemClock(),
@@ -49,18 +50,18 @@ public final class URLSessionTransport: NetworkTransport {
     }
 
     #if canImport(Darwin)
-    /// Answers a challenge; nil to leave it to the transport's configuration.
+    /// A closure that responds to a challenge. It returns nil to apply the transport's configuration.
     public typealias ChallengeHook =
         @Sendable (URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?)?
 
-    /// A transport that asks about each challenge of a connection, for a server's certificate or a client's: for
-    /// identities in the keychain, and for trust that ``TLSConfiguration`` cannot express.
+    /// Creates a transport that calls a closure for each challenge of a connection, for a server's certificate or a
+    /// client's. Use it for identities in the keychain, and for trust that ``TLSConfiguration`` cannot express.
     ///
     /// - Parameters:
     ///   - configuration: See ``init(_:clock:change:)``.
-    ///   - clock: The clock of the deadlines.
+    ///   - clock: The clock of the deadlines. Defaults to the machine's clock.
     ///   - change: See ``init(_:clock:change:)``.
-    ///   - challenge: Called on a background queue, for several connections at a time.
+    ///   - challenge: The closure to call on a background queue, concurrently for several connections.
     public convenience init(
         _ configuration: TransportConfiguration = TransportConfiguration(),
         clock: any NetworkClock = SystemClock(),
@@ -89,7 +90,7 @@ public final class URLSessionTransport: NetworkTransport {
     }
 
     deinit {
-        // Every exchange keeps its transport until it has ended, so no task is made after this.
+        // Every exchange retains its transport until it has ended, so no task is created after this.
         session.finishTasksAndInvalidate()
     }
 
@@ -101,7 +102,7 @@ public final class URLSessionTransport: NetworkTransport {
         if let problem {
             exchange.stop(problem)
         } else {
-            // A session reads streams on the queue that all of its tasks share, so they are written to files first.
+            // A session reads streams on the queue that all of its tasks share, so streams are written to files first.
             exchange.prepareBody { self.enter(exchange) }
         }
         return exchange

@@ -4,10 +4,10 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Passes what a session reports about its tasks to their exchanges.
+/// Passes a session's reports about its tasks to their exchanges.
 ///
-/// The selectors are written down: the methods of Apple's protocols are optional, so that one with another name or type
-/// is no error there, but is never called. Then no pin would be enforced, and redirects would be followed.
+/// The selectors are written explicitly. The methods of Apple's protocols are optional, so a method with another name
+/// or type is not an error, but is never called. Pins would then not be enforced, and redirects would be followed.
 final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     /// The serial queue of the session's reports.
     let queue: OperationQueue = {
@@ -18,13 +18,14 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     }()
 
     #if canImport(Darwin)
-    /// Has a thread even when all those of concurrent queues are blocked. An operation queue does not keep it alive.
+    /// A queue that has a thread even if all threads of concurrent queues are blocked. An operation queue does not
+    /// retain it.
     private let serialQueue = DispatchQueue(label: "EasyNetwork.URLSessionTransport", autoreleaseFrequency: .workItem)
     #endif
 
     private let exchanges = Locked<[Int: URLSessionExchange]>([:])
 
-    /// When the server of an origin was last refused.
+    /// The time when the server of an origin was last refused.
     private let refusals = Locked<[String: TimeInterval]>([:])
 
     #if canImport(Darwin)
@@ -45,7 +46,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         exchanges.withLock { $0[task.taskIdentifier] = exchange }
     }
 
-    /// Notes that the certificate of a server is not among those that are trusted.
+    /// Notes that the certificate of a server is not trusted.
     func refuse(_ origin: String, at now: TimeInterval) {
         refusals.withLock { $0[origin] = now }
     }
@@ -114,8 +115,9 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
-        // Not on the queue of all exchanges: the program decides, and the system may ask others about a certificate. A
-        // serial queue of its own has a thread even when as many closures block as concurrent queues have threads, 64.
+        // The challenge is not decided on the queue of all exchanges, because the program decides it, and the system
+        // might query other servers about a certificate. A separate serial queue has a thread even if closures block
+        // all 64 threads of concurrent queues.
         DispatchQueue(label: "EasyNetwork.challenge", autoreleaseFrequency: .workItem).async {
             let (disposition, credential) = self.hook?(challenge) ?? self.judge(challenge)
             let isRefused =
@@ -124,7 +126,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
                 guard let exchange = self.exchange(for: task) else {
                     return completionHandler(.cancelAuthenticationChallenge, nil)
                 }
-                // The session reports it as a cancel.
+                // The session reports a refused server as a cancellation.
                 if isRefused { self.refuse(exchange.origin, at: exchange.clock.now) }
                 exchange.answer { isStopped in
                     if isStopped {
@@ -136,8 +138,8 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
             }
         }
         #else
-        // A task whose challenge gets default handling never completes here. By now all of the 401 has arrived, and
-        // there are no challenges for anything but credentials.
+        // A task whose challenge gets default handling never completes on Linux. The complete 401 has arrived by now,
+        // and challenges occur only for credentials.
         exchange(for: task)?.completedWithChallenge()
         #endif
     }
@@ -146,8 +148,8 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     private func judge(
         _ challenge: URLAuthenticationChallenge
     ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        // The session has no credentials, so default handling means the system's trust for TLS and the 401 itself for
-        // HTTP.
+        // The session has no credentials. Default handling therefore means the system's trust for TLS, and the 401
+        // itself for HTTP.
         guard let serverTrust = challenge.protectionSpace.serverTrust, !tls.isSystems else {
             return (.performDefaultHandling, nil)
         }
@@ -161,7 +163,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         task: URLSessionTask,
         didFinishCollecting metrics: URLSessionTaskMetrics
     ) {
-        // A task has one transaction, since it follows no redirect.
+        // A task follows no redirect, so it has one transaction.
         guard let transaction = metrics.transactionMetrics.last else { return }
         exchange(for: task)?.measured(TransportMetrics(transaction))
     }

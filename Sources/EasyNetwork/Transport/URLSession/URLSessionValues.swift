@@ -5,7 +5,7 @@ import FoundationNetworking
 #endif
 
 extension URLSessionConfiguration {
-    /// A configuration without cache, cookies and credentials, and with time limits that never pass.
+    /// Returns a configuration without cache, cookies and credentials, and with timeouts that never pass.
     static func transport(_ configuration: TransportConfiguration) -> URLSessionConfiguration {
         let session = URLSessionConfiguration.ephemeral
         session.urlCache = nil
@@ -28,7 +28,7 @@ extension URLSessionConfiguration {
         return session
     }
 
-    /// The reason why a session does not support a configuration; nil if it does.
+    /// Returns the reason why a session does not support a configuration; nil if it does.
     static func problem(with configuration: TransportConfiguration) -> NetworkError? {
         func problem(_ what: String) -> NetworkError {
             NetworkError(code: .invalidRequest, message: "URLSession does not support \(what) here; CurlTransport does")
@@ -52,7 +52,7 @@ extension URLSessionConfiguration {
     }
 
     #if canImport(Darwin)
-    /// The keys of CFNetwork, some of which have no name on iOS.
+    /// Returns a proxy dictionary with the keys of CFNetwork, some of which have no constant on iOS.
     private static func proxyDictionary(_ url: URL) -> [AnyHashable: Any] {
         let host = url.host ?? ""
         let port = url.port ?? 80
@@ -65,11 +65,11 @@ extension URLSessionConfiguration {
 }
 
 extension HTTPHeaders {
-    /// The fields of a session's answer, ordered by name: a session keeps a dictionary and joins repeated fields by
-    /// commas.
+    /// Creates headers from the fields of a session's response, ordered by name. A session keeps a dictionary and joins
+    /// repeated fields with commas.
     ///
-    /// `Set-Cookie` is split again: one field would be one cookie with the attributes of all (RFC 6265, section 3).
-    /// Foundation's `HTTPCookie` gives cookies instead of fields, by its own rules.
+    /// `Set-Cookie` is split again, because one field would be one cookie with the attributes of all (RFC 6265, section
+    /// 3). Foundation's `HTTPCookie` returns cookies instead of fields, by its own rules.
     init(joined fields: [AnyHashable: Any]) {
         self.init()
         for (name, value) in fields.map({ ("\($0.key)", "\($0.value)") }).sorted(by: { $0.0 < $1.0 }) {
@@ -81,11 +81,11 @@ extension HTTPHeaders {
         }
     }
 
-    /// Cuts at each comma before a cookie's name and an equals sign. Neither follows a comma in a date, and a value has
-    /// no comma (RFC 6265, section 4.1.1).
+    /// Splits at each comma that precedes a cookie's name and an equals sign. A comma in a date is not followed by
+    /// these, and a value contains no comma (RFC 6265, section 4.1.1).
     private static func cookies(in joined: String) -> [String] {
         func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-        // As browsers read names (RFC 6265bis, section 5.6), except for blanks and quotes.
+        // Names are read as browsers read them (RFC 6265bis, section 5.6), except for blanks and quotes.
         func isOfName(_ byte: UInt8) -> Bool { byte > 0x20 && byte != 0x7F && !"=,;\"".utf8.contains(byte) }
         var cookies: [String] = []
         var rest = joined.utf8[...]
@@ -104,15 +104,16 @@ extension HTTPHeaders {
 }
 
 extension NetworkError {
-    /// The meaning of an error of `URLSession`. A cancel is one that nobody has asked for: a lost connection.
+    /// Creates an error from an error of `URLSession`. A cancellation is one that the exchange did not request, and
+    /// counts as a lost connection.
     ///
     /// - Parameters:
     ///   - isSecure: Whether the URL was https.
-    ///   - hasHead: Whether the answer had begun.
+    ///   - hasHead: Whether the response had begun.
     init(transport error: any Error, isSecure: Bool, hasHead: Bool) {
         let kind = (error as? URLError)?.code ?? .unknown
         let isRefusedBySystem = kind == .appTransportSecurityRequiresSecureConnection
-        // On Linux the words are libcurl's.
+        // On Linux the message comes from libcurl.
         let words = Redaction.standard.transportWords((error as NSError).localizedDescription)
         self.init(
             code: Code(kind, isSecure: isSecure, hasHead: hasHead),
@@ -134,7 +135,8 @@ extension NetworkError.Code {
             self = .timedOut
         case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile, .dataLengthExceedsMaximum,
             .appTransportSecurityRequiresSecureConnection:
-            // No repeat helps: a session never sends the body of a GET, and App Transport Security refuses each.
+            // A retry does not help: a session never sends the body of a GET, and App Transport Security refuses each
+            // attempt.
             self = .invalidRequest
         case .notConnectedToInternet, .internationalRoamingOff, .callIsActive, .dataNotAllowed:
             self = .notConnected
@@ -155,10 +157,11 @@ extension NetworkError.Code {
             self = .invalidRequest
         #else
         case .unsupportedURL:
-            // Schemes other than http and https never get here; Foundation reports bytes that are not HTTP like this.
+            // Schemes other than http and https never reach this point. Foundation reports bytes that are not HTTP like
+            // this.
             self = .badServerResponse
         case .unknown:
-            // Every TLS failure, every truncated body and every malformed header.
+            // Foundation reports every TLS failure, every truncated body and every malformed header as unknown.
             self = hasHead || !isSecure ? .connectionLost : .tls
         #endif
         default:
@@ -175,7 +178,7 @@ extension URL {
 
 #if canImport(Darwin)
 extension TransportMetrics {
-    /// The measurements of a session. The exchange fills in the total and the wait.
+    /// Creates metrics from those of a session. The exchange adds the total and the wait.
     init(_ transaction: URLSessionTaskTransactionMetrics) {
         let begin = transaction.fetchStartDate
         func seconds(_ date: Date?) -> TimeInterval? {
@@ -185,7 +188,7 @@ extension TransportMetrics {
         self.init(total: 0)
         if !transaction.isReusedConnection {
             nameLookup = seconds(transaction.domainLookupEndDate)
-            // A session's connect phase ends when the connection is secure.
+            // A session's connect phase includes the TLS handshake, so use the start of the handshake.
             connect = seconds(transaction.secureConnectionStartDate ?? transaction.connectEndDate)
             tls = seconds(transaction.secureConnectionEndDate)
         }
@@ -202,7 +205,7 @@ extension TransportMetrics {
         }
     }
 
-    /// Translates a name of ALPN (RFC 7301, section 6) to that of the status line.
+    /// Returns the name in the status line for an ALPN name (RFC 7301, section 6).
     private static func name(ofProtocol name: String?) -> String? {
         switch name {
         case "h2"?: "HTTP/2"

@@ -81,9 +81,9 @@ struct PublicKeyPinTests {
         ("sha256//" + slashed.replacingOccurrences(of: "o=", with: "p="), base64Message),
         ("sha256//" + slashed + ";sha256//" + slashed, base64Message),
         ("sha256//é", base64Message),
-        ("sha256//", "a SHA-256 digest has 32 bytes, but this one has 0"),
-        ("sha256//2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "a SHA-256 digest has 32 bytes, but this one has 20"),
-        ("sha256/2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "a SHA-256 digest has 32 bytes, but this one has 20"),
+        ("sha256//", "a SHA-256 digest has 32 bytes, but this has 0"),
+        ("sha256//2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "a SHA-256 digest has 32 bytes, but this has 20"),
+        ("sha256/2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "a SHA-256 digest has 32 bytes, but this has 20"),
     ]
     private static let prefixMessage = "it must begin with sha256//"
     private static let base64Message = "the text after the prefix is not base64"
