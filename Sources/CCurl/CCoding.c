@@ -26,7 +26,7 @@ struct zlib_stream {
 };
 
 enum { ZLIB_NO_FLUSH = 0, ZLIB_OK = 0, ZLIB_STREAM_END = 1, ZLIB_BUF_ERROR = -5 };
-// Window bits: of a format with the largest window.
+// Window bits of the formats, each with the largest window.
 enum { ZLIB_WRAPPED = 15, ZLIB_BARE = -15, ZLIB_GZIP = 15 + 16 };
 
 static int (*zlib_init)(struct zlib_stream *, int window_bits, const char *version, int size);
@@ -46,7 +46,7 @@ static void (*brotli_free)(void *);
 
 struct zstd_input { const void *bytes; size_t count, position; };
 struct zstd_output { void *bytes; size_t count, position; };
-// RFC 9659: no window of more than 8 MiB.
+// A window must not exceed 8 MiB (RFC 9659).
 enum { ZSTD_WINDOW_LOG_MAX = 100, ZSTD_WINDOW_LOG = 23 };
 
 static void *(*zstd_new)(void);
@@ -63,7 +63,7 @@ static bool find(void *library, const char *name, void *function) {
 
 uint32_t ccoding_load(void) {
     uint32_t there = 0;
-    // Never closed: the process may have other users.
+    // The libraries are never closed, because the process might have other users of them.
     void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
     if (find(zlib, "inflateInit2_", &zlib_init) && find(zlib, "inflate", &zlib_inflate)
         && find(zlib, "inflateReset", &zlib_reset) && find(zlib, "inflateEnd", &zlib_end)) {
@@ -89,18 +89,19 @@ uint32_t ccoding_load(void) {
 struct ccoding {
     uint32_t coding;
     bool is_at_end;
-    // Whether something else follows the end.
+    // Whether other bytes follow the end. They are ignored.
     bool ignores;
     struct zlib_stream zlib;
     bool has_zlib;
-    // The first bytes of "deflate", which tell zlib's format (RFC 1950) from bare DEFLATE: servers send both.
+    // The first bytes of "deflate". They distinguish zlib's format (RFC 1950) from bare DEFLATE, because servers send
+    // both.
     uint8_t start[2];
     size_t start_count;
     void *other;
 };
 
 static bool begin_zlib(struct ccoding *decoder, int window_bits) {
-    // The version counts by its first digit.
+    // zlib checks only the first digit of the version.
     decoder->has_zlib = zlib_init(&decoder->zlib, window_bits, "1.2.0", (int)sizeof(decoder->zlib)) == ZLIB_OK;
     return decoder->has_zlib;
 }
@@ -131,7 +132,7 @@ void ccoding_free(struct ccoding *decoder) {
     free(decoder);
 }
 
-// The counts are those of a piece of an answer and fit.
+// The counts belong to a piece of a response, so they fit into 32 bits.
 static bool inflate(struct ccoding *decoder, const uint8_t *input, size_t *input_count, uint8_t *output, size_t *output_count) {
     decoder->zlib.next_in = input;
     decoder->zlib.avail_in = (unsigned int)*input_count;
@@ -154,7 +155,7 @@ static bool inflate_start(struct ccoding *decoder, const uint8_t *input, size_t 
     }
     bool is_wrapped = (decoder->start[0] & 0x0F) == 8 && (decoder->start[0] * 256 + decoder->start[1]) % 31 == 0;
     if (!begin_zlib(decoder, is_wrapped ? ZLIB_WRAPPED : ZLIB_BARE)) { return false; }
-    // The output of two bytes fits, so both are taken.
+    // The output of two bytes fits, so zlib takes both.
     size_t count = 2;
     return inflate(decoder, decoder->start, &count, output, output_count);
 }
@@ -163,7 +164,7 @@ bool ccoding_decode(struct ccoding *decoder, const uint8_t *input, size_t *input
     if (decoder->coding == CCODING_ZSTD) {
         struct zstd_input in = {input, *input_count, 0};
         struct zstd_output out = {output, *output_count, 0};
-        // Without input, zstd would say that a frame has to begin.
+        // Without input, zstd would report that a new frame must begin.
         if (decoder->is_at_end && in.count == 0) {
             *output_count = 0;
             return true;
@@ -175,7 +176,7 @@ bool ccoding_decode(struct ccoding *decoder, const uint8_t *input, size_t *input
         return !zstd_is_error(result);
     }
     if (decoder->is_at_end) {
-        // Another member may follow (RFC 1952, section 2.2).
+        // Another member can follow (RFC 1952, section 2.2).
         bool is_member = decoder->coding == CCODING_GZIP && !decoder->ignores && *input_count > 0 && input[0] == 0x1F;
         if (!is_member) {
             decoder->ignores = decoder->ignores || *input_count > 0;
@@ -242,7 +243,7 @@ bool cgzip_write(struct cgzip *writer, const uint8_t *input, size_t *input_count
         *output_count = 0;
         return *input_count == 0;
     }
-    // zlib counts in 32 bits.
+    // zlib counts bytes in 32 bits.
     const size_t most = 1 << 30;
     size_t taken = *input_count < most ? *input_count : most;
     size_t room = *output_count < most ? *output_count : most;

@@ -16,13 +16,13 @@ static bool fail(const char *reason, char *problem, size_t problem_size) {
 }
 
 bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t problem_size) {
-    // The soname finds a library that is loaded already. A library named by path may be loaded beside that one; it must
-    // prefer its own symbols, or half of its calls would go to the other.
+    // The soname finds a library that is already loaded. A library that is named by path can be loaded in addition to
+    // that one. It must prefer its own symbols; otherwise half of its calls would reach the other library.
     int flags = RTLD_NOW | RTLD_LOCAL;
 #ifdef RTLD_DEEPBIND
     if (path) { flags |= RTLD_DEEPBIND; }
 #endif
-    // Never closed: libcurl's threads and exit handlers may outlive its users.
+    // The library is never closed, because libcurl's threads and exit handlers can outlive its users.
     void *library = dlopen(path ? path : "libcurl.so.4", flags);
     if (!library) { return fail(dlerror(), problem, problem_size); }
 

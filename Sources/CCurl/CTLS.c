@@ -10,7 +10,7 @@ static int (*has_pending)(const void *ssl);
 static int (*get_shutdown)(const void *ssl);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// Looks in the library that this libcurl uses: the process may have several.
+// Searches the library that this libcurl uses, because the process can have several.
 static void find_functions(void) {
     Dl_info info;
     if (!dladdr((void *)ccurl.easy_init, &info)) { return; }
@@ -18,11 +18,11 @@ static void find_functions(void) {
     if (!libcurl) { return; }
     *(void **)&has_pending = dlsym(libcurl, "SSL_has_pending");
     *(void **)&get_shutdown = dlsym(libcurl, "SSL_get_shutdown");
-    // dlopen counted it once more; libcurl keeps it loaded.
+    // Release the reference that dlopen added. libcurl keeps the library loaded.
     dlclose(libcurl);
 }
 
-// The handle's session; NULL without one, and with libraries other than OpenSSL and its relatives.
+// Returns the handle's session; NULL if it has no session, and with libraries other than OpenSSL and its relatives.
 static const void *session_of(void *easy) {
     pthread_once(&once, find_functions);
     struct ccurl_tls_session *session = NULL;
@@ -37,7 +37,7 @@ bool ccurl_tls_has_pending(void *easy) {
 
 bool ccurl_tls_is_open(void *easy) {
     const void *session = session_of(easy);
-    // SSL_RECEIVED_SHUTDOWN
+    // The flag 2 is SSL_RECEIVED_SHUTDOWN.
     return session && get_shutdown && (get_shutdown(session) & 2) == 0;
 }
 

@@ -3,8 +3,9 @@
 
 #if defined(__linux__)
 
-// The part of libcurl's stable interface (soname 4) that is used. A build needs no libcurl: the functions are found at run
-// time. Names of libcurl's have a C before them here, so that this header does not conflict with its own.
+// The part of libcurl's stable interface (soname 4) that is used. Building needs no libcurl, because the functions are
+// found at run time. Names of libcurl begin with an additional C here, so that this header does not conflict with
+// libcurl's own.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 
 #include "CCoding.h"
 
-// libcurl's enumerations are unsigned integers, but for CURLMcode, which has a negative value.
+// libcurl's enumerations are unsigned integers, except for CURLMcode, which has a negative value.
 typedef uint32_t ccurl_code;
 typedef int32_t ccurl_multi_code;
 typedef uint32_t ccurl_option;
@@ -147,12 +148,12 @@ static const ccurl_info CCURLINFO_APPCONNECT_TIME_T = 6291512;
 static const uint32_t CCURLINFO_TEXT = 0;
 static const uint32_t CCURLINFO_DATA_IN = 3;
 
-// CURLMoption, and what CURLMOPT_PIPELINING takes
+// CURLMoption, and a value of CURLMOPT_PIPELINING
 static const ccurl_multi_option CCURLMOPT_PIPELINING = 3;
 static const ccurl_multi_option CCURLMOPT_MAXCONNECTS = 6;
 static const long CCURLPIPE_NOTHING = 0;
 
-// What options take, and what callbacks return
+// Values of options, and results of callbacks
 static const long CCURLAUTH_BASIC = 1;
 static const long CCURLAUTH_DIGEST = 2;
 static const int CCURL_ERROR_SIZE = 256;
@@ -176,7 +177,7 @@ static const int CCURL_SEEKFUNC_FAIL = 1;
 
 // MARK: Structs
 
-// The kinds of CURLMsg; there is one.
+// The kinds of CURLMsg. There is only one.
 static const uint32_t CCURLMSG_DONE = 1;
 
 struct ccurl_message {
@@ -188,7 +189,7 @@ struct ccurl_message {
     } data;
 };
 
-// The beginning of curl_version_info_data, as its first version has it.
+// The beginning of curl_version_info_data, as in its first version.
 struct ccurl_version_info {
     uint32_t age;
     const char *version;
@@ -208,7 +209,7 @@ struct curl_slist;
 struct curl_version_info_data;
 struct curl_waitfd;
 
-// F(result, name, parameters) for each function.
+// Lists all functions: F(result, name, parameters) for each.
 #define CCURL_FUNCTIONS(F) \
     F(ccurl_code, global_init, (long flags)) \
     F(struct curl_version_info_data *, version_info, (uint32_t age)) \
@@ -238,25 +239,27 @@ struct ccurl_functions {
 };
 #undef CCURL_POINTER
 
-// Null pointers before `ccurl_load` has succeeded.
+// The functions. They are null pointers before `ccurl_load` has succeeded.
 extern struct ccurl_functions ccurl;
 
 // Fills the table above, once for the process.
 //
-// path: the library; NULL for `libcurl.so.4`: the one that Foundation has loaded, or else the system's.
-// minimum: the lowest version, as 0x075100 for 7.81.0.
-// problem: a buffer for the reason of a failure, ended by a zero byte; may be NULL if its size is 0.
+// path: the path of the library; NULL for `libcurl.so.4`, which is the library that Foundation has loaded, otherwise
+// the system's.
+// minimum: the minimum version, such as 0x075100 for 7.81.0.
+// problem: a buffer for the reason of a failure, terminated by a zero byte; can be NULL if its size is 0.
 //
-// Returns whether the table is filled. If not, it is unchanged.
+// Returns whether the table was filled. If not, it is unchanged.
 bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t problem_size);
 
-// The library that the environment names in `EASYNETWORK_LIBCURL`, for `ccurl_load`; NULL without one, and in a program
-// with other rights than its user's (set-user-id), in which the user must not choose what is loaded.
+// Returns the library that the environment variable `EASYNETWORK_LIBCURL` names, for `ccurl_load`. NULL without the
+// variable, and in a program with other rights than its user's (set-user-id), where the user must not choose what is
+// loaded.
 const char *ccurl_environment_path(void);
 
 // MARK: Wrappers
 
-// Swift cannot call variadic functions: one wrapper for each type of argument.
+// Swift cannot call variadic functions, so there is one wrapper for each type of argument.
 
 typedef size_t (*ccurl_transfer_function)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurl_seek_function)(void *context, int64_t offset, int origin);
@@ -276,7 +279,7 @@ static inline ccurl_code ccurl_set_offset(void *easy, ccurl_option option, int64
     return ccurl.easy_setopt(easy, option, value);
 }
 
-// libcurl copies the string, except for CURLOPT_POSTFIELDS, which must not be set with it.
+// libcurl copies the string, except for CURLOPT_POSTFIELDS, which must not be set with this function.
 static inline ccurl_code ccurl_set_string(void *easy, ccurl_option option, const char *value) {
     return ccurl.easy_setopt(easy, option, value);
 }
@@ -289,7 +292,7 @@ static inline ccurl_code ccurl_set_list(void *easy, ccurl_option option, struct 
     return ccurl.easy_setopt(easy, option, value);
 }
 
-// For CURLOPT_HEADERFUNCTION, CURLOPT_WRITEFUNCTION and CURLOPT_READFUNCTION.
+// Sets CURLOPT_HEADERFUNCTION, CURLOPT_WRITEFUNCTION or CURLOPT_READFUNCTION.
 static inline ccurl_code ccurl_set_transfer_function(void *easy, ccurl_option option, ccurl_transfer_function value) {
     return ccurl.easy_setopt(easy, option, value);
 }
@@ -298,43 +301,43 @@ static inline ccurl_code ccurl_set_seek_function(void *easy, ccurl_seek_function
     return ccurl.easy_setopt(easy, CCURLOPT_SEEKFUNCTION, value);
 }
 
-// For CURLOPT_PREREQFUNCTION: called with a connection, before the request goes out.
+// Sets CURLOPT_PREREQFUNCTION, which is called when there is a connection, before the request is sent.
 static inline ccurl_code ccurl_set_connected_function(void *easy, ccurl_connected_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_PREREQFUNCTION, value);
 }
 
-// For CURLOPT_DEBUGFUNCTION: called with CURLOPT_VERBOSE; for a body, with its bytes as they came; for a text, with a
-// line. It returns 0.
+// Sets CURLOPT_DEBUGFUNCTION, which is called with CURLOPT_VERBOSE. For a body, it receives the bytes as they arrived;
+// for a message, a line. It returns 0.
 static inline ccurl_code ccurl_set_debug_function(void *easy, ccurl_debug_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_DEBUGFUNCTION, value);
 }
 
-// For CURLOPT_SSL_CTX_FUNCTION: called with a connection, before it is secured.
+// Sets CURLOPT_SSL_CTX_FUNCTION, which is called when there is a connection, before the TLS handshake.
 static inline ccurl_code ccurl_set_securing_function(void *easy, ccurl_securing_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_SSL_CTX_FUNCTION, value);
 }
 
-// For CURLOPT_SOCKOPTFUNCTION: called with a new socket.
+// Sets CURLOPT_SOCKOPTFUNCTION, which is called with a new socket.
 static inline ccurl_code ccurl_set_opened_function(void *easy, ccurl_opened_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_SOCKOPTFUNCTION, value);
 }
 
-// For CURLOPT_XFERINFOFUNCTION: called now and then, and last at the end, before libcurl lets go of the connection. It
-// returns 0.
+// Sets CURLOPT_XFERINFOFUNCTION, which is called now and then, and a last time at the end, before libcurl releases the
+// connection. It returns 0.
 static inline ccurl_code ccurl_set_progress_function(void *easy, ccurl_progress_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_XFERINFOFUNCTION, value);
 }
 
-// For CURLOPT_CLOSESOCKETFUNCTION: it closes the socket, and returns 0.
+// Sets CURLOPT_CLOSESOCKETFUNCTION, which closes the socket and returns 0.
 static inline ccurl_code ccurl_set_close_function(void *easy, ccurl_close_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_CLOSESOCKETFUNCTION, value);
 }
 
-// Whether the TLS library holds input of the handle's connection that was not read from it. False without a connection,
-// which most callbacks have, and with libraries other than OpenSSL and its relatives.
+// Returns whether the TLS library holds unread input of the handle's connection. False without a connection, which most
+// callbacks have, and with libraries other than OpenSSL and its relatives.
 bool ccurl_tls_has_pending(void *easy);
 
-// Whether the peer has not ended TLS on the handle's connection. The same limits hold.
+// Returns whether the peer has not closed TLS on the handle's connection. The same limits apply.
 bool ccurl_tls_is_open(void *easy);
 
 static inline ccurl_code ccurl_get_offset(void *easy, ccurl_info info, int64_t *value) {
@@ -345,7 +348,7 @@ static inline ccurl_code ccurl_get_long(void *easy, ccurl_info info, long *value
     return ccurl.easy_getinfo(easy, info, value);
 }
 
-// The pointer that was set as CURLOPT_PRIVATE.
+// Returns the pointer that was set as CURLOPT_PRIVATE.
 static inline void *ccurl_get_private(void *easy) {
     void *value = NULL;
     ccurl.easy_getinfo(easy, CCURLINFO_PRIVATE, &value);
@@ -358,10 +361,10 @@ static inline ccurl_multi_code ccurl_multi_set_long(void *multi, ccurl_multi_opt
 
 static inline ccurl_code ccurl_global_init(long flags) { return ccurl.global_init(flags); }
 
-// Has the texts for CURLOPT_DEBUGFUNCTION tell of the frames of HTTP/2. libcurl before 8.3 cannot.
+// Makes CURLOPT_DEBUGFUNCTION also receive messages about HTTP/2 frames. Has no effect before libcurl 8.3.
 void ccurl_trace_http2(void);
 
-// Version of the library that was loaded, as 0x080100 for 8.1.0.
+// Returns the version of the loaded library, such as 0x080100 for 8.1.0.
 static inline uint32_t ccurl_version(void) {
     return ((struct ccurl_version_info *)ccurl.version_info(0))->version_num;
 }
@@ -384,7 +387,7 @@ static inline ccurl_multi_code ccurl_multi_perform(void *multi, int *running) {
 static inline const struct ccurl_message *ccurl_multi_info_read(void *multi, int *left) {
     return (const struct ccurl_message *)ccurl.multi_info_read(multi, left);
 }
-// Waits for the handle's own descriptors only.
+// Waits only for the handle's own descriptors.
 static inline ccurl_multi_code ccurl_multi_poll(void *multi, int milliseconds) {
     return ccurl.multi_poll(multi, NULL, 0, milliseconds, NULL);
 }

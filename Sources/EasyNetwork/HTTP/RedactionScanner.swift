@@ -1,6 +1,6 @@
 import Foundation
 
-/// Finds the secrets of a text of unknown format, in one pass: in URLs, parameters, header fields, JSON and XML,
+/// Finds the secrets in text of unknown format, in one pass: in URLs, parameters, header fields, JSON and XML,
 /// complete or in pieces. Where the end of a secret is uncertain, the scanner replaces more rather than less.
 struct RedactionScanner {
     /// The delimiter around the current URL or parameter: a quote with this number of backslashes before it, or `<`.
@@ -374,7 +374,7 @@ extension RedactionScanner {
         return position
     }
 
-    /// Returns the index of the `@` after user and password, or the end of a text that is cut within a password. Nil if
+    /// Returns the index of the `@` after user and password, or the end of text that is cut within a password. Nil if
     /// there is no user or password.
     private func endOfUserInformation(from start: Int) -> Int? {
         let end = bytes[start...].firstIndex(where: isEndOfAuthority) ?? bytes.count

@@ -3,7 +3,7 @@ import Foundation
 
 /// The head of a response, parsed line by line.
 ///
-/// libcurl passes on every line: those of 1xx responses, which are ignored, those of the final response, and trailers.
+/// libcurl passes on every line: of 1xx responses, which are ignored, of the final response, and of trailers.
 struct CurlHead {
     /// The bytes of a line, or of a part of it.
     private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>

@@ -178,7 +178,7 @@ extension URL {
 
 #if canImport(Darwin)
 extension TransportMetrics {
-    /// Creates metrics from those of a session. The exchange adds the total and the wait.
+    /// Creates metrics from a session's metrics. The exchange adds the total and the wait.
     init(_ transaction: URLSessionTaskTransactionMetrics) {
         let begin = transaction.fetchStartDate
         func seconds(_ date: Date?) -> TimeInterval? {
