@@ -36,7 +36,7 @@ enum Charset: Equatable {
     }
 
     private init?(systemName: String) {
-        // To iconv a slash has a special meaning, and it ignores brackets. An empty name is the locale's charset.
+        // iconv gives a slash a special meaning, ignores brackets, and takes an empty name for the locale's charset.
         let isName = systemName.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-_.:+()".utf8.contains($0) }
         guard isName, let first = systemName.utf8.first, first.isLetter || first.isDigit,
             (2...64).contains(systemName.utf8.count)

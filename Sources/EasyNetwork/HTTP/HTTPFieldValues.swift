@@ -49,7 +49,7 @@ extension String {
     }
 
     package var hasKeptBytes: Bool {
-        // Every private-use character begins with this byte, and nearly all strings do not contain it.
+        // In UTF-8, each of these characters begins with this byte, which hardly any string contains.
         utf8Bytes { $0.hasByte { $0 == 0xF4 ? 1 : 0 } } && unicodeScalars.contains { Self.keptBytes.contains($0.value) }
     }
 }

@@ -57,8 +57,8 @@ public struct NetworkAttempt: Sendable {
     /// The status of the response; nil if there was none.
     public internal(set) var statusCode: Int?
 
-    /// The reason why no complete response was received; nil if one was. A redirect, a challenge or a refusal also
-    /// counts as a complete response.
+    /// The reason why no complete response was received; nil if one was. The status of a redirect, a challenge or a
+    /// refusal takes effect even if the response is incomplete.
     public internal(set) var errorCode: NetworkError.Code?
 
     /// The metrics of the exchange; nil if there are none.

@@ -39,7 +39,7 @@ extension NetworkError {
         public static let cannotConnect = Code(rawValue: 100)
         /// The secure connection failed: certificate, pin, version or handshake.
         public static let tls = Code(rawValue: 101)
-        /// The deadline or the timeout has passed.
+        /// A deadline has passed.
         public static let timedOut = Code(rawValue: 102)
         /// The connection was lost before the response was complete.
         public static let connectionLost = Code(rawValue: 103)

@@ -54,8 +54,8 @@ public struct Redaction: Hashable, Sendable {
         redacted(url.absoluteString)
     }
 
-    /// Returns the string with its secrets replaced. Examples are `https://user:password@host`, `token=abc`, `token="a
-    /// b"`, and `Authorization: Bearer abc`, which is replaced to the end of the line.
+    /// Returns the string with its secrets replaced, as in `https://user:password@host`, `token=abc` and `token="a b"`.
+    /// The value after `Authorization:` is replaced to the end of the line.
     public func redacted(_ text: String) -> String {
         redacted(text, level: 0)
     }

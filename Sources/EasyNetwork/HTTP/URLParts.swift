@@ -93,8 +93,8 @@ struct URLParts {
         // secret.
         .invalidRequest(
             "\(what) must not have a user or a password before its host, because they are not sent from there; set "
-                + "RequestOptions.credential of a request by HTTPCredential.basic, or HostSettings.authentication of a "
-                + "host by RequestAuthentication.password"
+                + "RequestOptions.credential of a request with HTTPCredential.basic, or HostSettings.authentication "
+                + "of a host with RequestAuthentication.password"
         )
     }
 

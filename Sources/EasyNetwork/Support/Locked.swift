@@ -124,7 +124,7 @@ package final class Flag: Sendable {
 struct Shared<Value: Sendable>: Sendable {
     private final class Box: @unchecked Sendable {
         // The class is Sendable because it is changed only while uniquely referenced. For the same reason two accesses
-        // overlap only if two accesses to the same `Shared` overlap, and the compiler checks exclusivity there.
+        // overlap only if two accesses to the same `Shared` overlap, where exclusivity is still checked.
         @exclusivity(unchecked) var value: Value
 
         init(_ value: Value) {

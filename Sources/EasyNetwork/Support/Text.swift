@@ -124,8 +124,8 @@ extension Error {
 }
 
 extension String {
-    /// The string without the addresses that Swift prints for objects, and without the unnamed contexts of type names, as
-    /// in `App.(unknown context at $55d0f5).Refusal`.
+    /// The string without the addresses that Swift prints for objects, and without the unnamed contexts of type names,
+    /// as in `App.(unknown context at $55d0f5).Refusal`.
     var withoutAddresses: String {
         guard contains("(unknown context at $") || contains(": 0x") else { return self }
         return replacingOccurrences(of: #"\(unknown context at \$\w+\)\."#, with: "", options: .regularExpression)

@@ -161,7 +161,7 @@ package protocol WorkLoop: AnyObject, Sendable {
     /// Adds a part of a task to a queue.
     func add(_ job: UnownedJob, to queue: DispatchQueue, _ part: @escaping @Sendable () -> Void)
 
-    /// Starts an operation of another framework when it is ready.
+    /// Starts an operation that is not defined by this package when it is ready.
     func start(_ operation: Operation)
 
     /// Returns an identifier that replaces a random one.

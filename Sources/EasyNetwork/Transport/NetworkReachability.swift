@@ -36,8 +36,8 @@ public final class NetworkReachability: @unchecked Sendable {
     /// - On Linux, the kernel's links, addresses and routes (rtnetlink) determine the status. It is
     ///   ``Status/reachable`` if a route to destinations that are not link-local uses an interface that is up, running
     ///   and not the loopback, and there is an address of the route's family. A default route is not required, and a
-    ///   container bridge counts. The status is ``Status/unknown`` where a process must not request it, as in some
-    ///   containers.
+    ///   container bridge counts. The status is ``Status/unknown`` where a process is not allowed to request it, as in
+    ///   some containers.
     /// - In a simulator the status is never ``Status/unreachable``, because the simulator's monitor might not notice
     ///   that the network has returned. A request without a network then fails instead of waiting.
     /// - On watchOS the status is always ``Status/unknown``, because the monitor finds no network although `URLSession`

@@ -67,7 +67,7 @@ extension TransportBodyStream {
     }
 
     private static func makeFile(_ file: URL) throws(NetworkError) -> FileHandle {
-        // Only this user can read the file, because a body can contain secrets.
+        // The file is readable only by this user, because a body can contain secrets.
         let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
         do {
             guard FileManager.default.createFile(atPath: file.path, contents: nil, attributes: attributes) else {

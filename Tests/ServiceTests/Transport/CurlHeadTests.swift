@@ -37,7 +37,7 @@ struct CurlHeadTests {
         let lines = ["HTTP/1.1 200 OK"] + field.components(separatedBy: "\r\n") + [""]
         var head = CurlHead()
         let read = read(lines.map { Array(($0 + "\r\n").utf8) }, &head)
-        expect(read.count == 1 && read[0].contains("The server's answer"), "\(read)")
+        expect(read.count == 1 && read[0].contains("The server's response"), "\(read)")
         // Also if the answer before had the field.
         var before = CurlHead()
         let known = "\(lines[1].prefix { !": \t\u{B}".contains($0) }): chunked\r\n"

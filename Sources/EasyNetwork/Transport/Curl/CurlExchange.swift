@@ -336,8 +336,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         return false
     }
 
-    /// Whether libcurl mistakes a TLS connection that was cut for one that the server has closed. From 8.14.1 on, this
-    /// is an error of OpenSSL 3.
+    /// Whether libcurl mistakes a TLS connection that was cut for one that the server has closed. From 8.14.1 on,
+    /// libcurl reports an error of OpenSSL 3 instead.
     private static let missesTruncation = CurlLibrary.version < 0x08_0E_01
 
     private func hasNoLength(_ head: TransportHead) -> Bool {

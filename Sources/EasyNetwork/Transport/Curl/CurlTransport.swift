@@ -10,9 +10,9 @@ import Foundation
 ///
 /// A single thread does all the work. Connections are kept open and reused. An exchange that finds no free connection
 /// waits for one, and its deadlines begin after that. The transport sets `Content-Length` and `Transfer-Encoding`
-/// itself and ignores these fields of the request. It also ignores a user and password in the URL. With `Expect:
-/// 100-continue`, the body waits for the server for at most one second. A 417 is then the response, and its body might
-/// be missing.
+/// itself and ignores these fields of the request. It also ignores a user and password in the URL. If the request has
+/// `Expect: 100-continue`, its body waits for the server for at most one second. A 417 is then the response, and its
+/// body might be missing.
 ///
 /// A message is sent again only if the server cannot have acted on it. This has two cases. First, before a byte of the
 /// message was sent, the reused connection turns out to be closed or to hold an unsolicited response. Second, the
