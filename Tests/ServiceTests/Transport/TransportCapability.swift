@@ -5,31 +5,31 @@ import Testing
 
 /// The requirements on every transport, and the known exceptions: the table in the documentation.
 enum TransportCapability: String, CaseIterable, Sendable {
-    case fieldOrder = "header fields in their order, repeated ones apart"
-    case trailers = "answers with trailers"
-    case cutHead = "a connection that closes within a head"
-    case brokenRedirects = "redirects whose body breaks off or never ends"
-    case manyFields = "refuse 10,000 header fields at once"
-    case lenientHead = "heads with bare line feeds, or without reason phrase"
-    case latin1 = "header fields in ISO 8859-1"
-    case ipv6Literals = "hosts that are IPv6 addresses"
-    case preciseCodes = "tell a malformed head or coding from a lost connection"
-    case cutCoding = "notice that gzip data is cut short in a complete answer"
-    case cutTLS = "notice that TLS is cut short in a body without length"
+    case fieldOrder = "keep the order and the repeats of header fields"
+    case trailers = "accept responses with trailers"
+    case cutHead = "report a connection that closes within a head"
+    case brokenRedirects = "follow redirects whose body breaks off or never ends"
+    case manyFields = "reject 10,000 header fields at once"
+    case lenientHead = "accept heads with bare line feeds, or without reason phrase"
+    case latin1 = "accept header fields in ISO 8859-1"
+    case ipv6Literals = "connect to hosts that are IPv6 addresses"
+    case preciseCodes = "distinguish a malformed head or coding from a lost connection"
+    case cutCoding = "detect truncated gzip data in a complete response"
+    case cutTLS = "detect truncated TLS in a body without length"
     case unknownCoding = "pass on a body with an unknown content coding"
-    case framing = "refuse lengths that differ or are not numbers"
-    case bareReturns = "refuse a carriage return within a header line"
-    case unaskedAnswers = "discard an unsolicited answer"
+    case framing = "reject lengths that differ or are not numbers"
+    case bareReturns = "reject a carriage return within a header line"
+    case unaskedAnswers = "discard an unsolicited response"
     case sendOnce = "never resend a message that the server may have acted upon"
     case phases = "report the phase of a failed request"
-    case connectDeadline = "a deadline for the connection"
-    case connectionMetrics = "metrics of name, connection, TLS, bytes, protocol and address"
-    case backPressure = "hold back a sender"
+    case connectDeadline = "enforce a deadline for the connection"
+    case connectionMetrics = "measure name, connection, TLS, bytes, protocol and address"
+    case backPressure = "apply back pressure to a sender"
     case streamedUploads = "send a stream without a temporary file"
-    case trust = "custom authorities, pins, TLS 1.3 as minimum"
-    case clientCertificates = "client certificates from PEM files"
-    case proxies = "a chosen proxy, or none"
-    case networks = "avoid cellular networks, and name the kind of traffic"
+    case trust = "use custom authorities, pins, and TLS 1.3 as minimum"
+    case clientCertificates = "use client certificates from PEM files"
+    case proxies = "use a chosen proxy, or none"
+    case networks = "avoid cellular networks, and set the kind of traffic"
 
     /// The reason why a transport cannot do this on this platform; nil if it can or if it does not apply.
     func known(_ kind: TransportFixture.Kind) -> String? {
@@ -87,43 +87,43 @@ enum TransportCapability: String, CaseIterable, Sendable {
     #if os(Linux)
     private var curlReason: String? {
         switch self {
-        case .networks: "the system does not tell networks apart; it is ignored"
+        case .networks: "ignored: the system does not distinguish networks"
         default: nil
         }
     }
 
     private var urlSessionReason: String? {
         switch self {
-        case .fieldOrder: "Foundation keeps a dictionary"
-        case .trailers, .cutHead: "Foundation stops the process"
+        case .fieldOrder: "Foundation keeps fields in a dictionary"
+        case .trailers, .cutHead: "Foundation crashes the process"
         case .brokenRedirects: "Foundation reports a redirect when its body has ended"
         case .manyFields: "Foundation reads them in quadratic time, and nothing else meanwhile"
-        case .lenientHead: "Foundation refuses them"
-        case .latin1: "Foundation refuses them"
-        case .ipv6Literals: "Foundation refuses them"
+        case .lenientHead: "Foundation rejects them"
+        case .latin1: "Foundation rejects them"
+        case .ipv6Literals: "Foundation rejects them"
         case .preciseCodes: "Foundation has one error for both"
-        case .cutCoding: "libcurl removes the coding and does not tell"
-        case .cutTLS: "libcurl takes it for the end of the body"
-        case .unknownCoding: "libcurl refuses it"
-        case .framing: "libcurl before 8.18 takes one of them"
+        case .cutCoding: "libcurl removes the coding and reports no error"
+        case .cutTLS: "libcurl treats it as the end of the body"
+        case .unknownCoding: "libcurl rejects it"
+        case .framing: "libcurl before 8.18 uses one of them"
         case .bareReturns: "libcurl before 8.18 accepts it"
-        case .unaskedAnswers: "libcurl takes it for the next request's answer"
+        case .unaskedAnswers: "libcurl treats it as the response to the next request"
         case .sendOnce: "libcurl resends a message that was lost on a kept connection, whatever its method"
-        case .phases, .connectDeadline, .connectionMetrics: "Foundation does not tell"
+        case .phases, .connectDeadline, .connectionMetrics: "Foundation does not report it"
         case .backPressure: "Foundation reads on and keeps everything in memory"
         case .streamedUploads: "Foundation reads streams on the queue that all requests share"
-        case .networks: "the system does not tell networks apart; it is ignored"
-        case .trust, .clientCertificates, .proxies: "Foundation has no such setting; it is refused at the start"
+        case .networks: "ignored: the system does not distinguish networks"
+        case .trust, .clientCertificates, .proxies: "Foundation has no such setting; each exchange fails at its start"
         }
     }
     #else
     private var urlSessionReason: String? {
         switch self {
-        case .fieldOrder: "Foundation keeps a dictionary"
-        case .trailers, .connectDeadline: "Foundation does not tell"
-        case .phases, .cutTLS: "Foundation does not tell"
-        case .streamedUploads: "a session asks for its stream on the queue of all its tasks"
-        case .clientCertificates: "they have to be in the keychain; it is refused at the start"
+        case .fieldOrder: "Foundation keeps fields in a dictionary"
+        case .trailers, .connectDeadline: "Foundation does not report it"
+        case .phases, .cutTLS: "Foundation does not report it"
+        case .streamedUploads: "a session requests its stream on the queue of all its tasks"
+        case .clientCertificates: "they must be in the keychain; each exchange fails at its start"
         default: nil
         }
     }
