@@ -243,7 +243,7 @@ extension Outbox {
         do throws(NetworkError) {
             record = try folder.read(name, in: place)
         } catch {
-            // It has left since its date was read. Otherwise the file is damaged.
+            // The entry has left since its date was read. Otherwise its file is damaged.
             if error.code == .cancelled { entry.addedAt = nil }
             return entry
         }
