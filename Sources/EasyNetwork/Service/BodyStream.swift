@@ -386,7 +386,7 @@ final class BodyStream: Sendable {
                     cut = TransportEnd(error: maximum.error)
                 } else if state.patience != nil, data.count > left {
                     state.append(data.prefix(left))
-                    cut = Self.cut(.bodyTooLong, "more than \(Self.decidedLimit) bytes of body")
+                    cut = Self.cut(.bodyTooLong, "the body has more than \(Self.decidedLimit) bytes")
                 }
                 if let cut {
                     isCut = true
@@ -430,7 +430,7 @@ extension BodyStream.Collected {
         guard let end else { return nil }
         guard var error = end.error else {
             guard head == nil else { return nil }
-            return NetworkError(code: .badServerResponse, message: "the exchange ended without an answer")
+            return NetworkError(code: .badServerResponse, message: "the exchange ended without a response")
         }
         error.metrics = end.metrics
         if let head {

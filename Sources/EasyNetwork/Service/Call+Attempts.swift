@@ -350,7 +350,7 @@ extension Call {
             if exchange.arrival.startsOver {
                 counts.startOvers += 1
                 guard counts.startOvers <= Self.againLimit else {
-                    let message = "the ranges that it sends did not fit \(Self.againLimit) times"
+                    let message = "the server's ranges did not fit the stored bytes \(Self.againLimit) times"
                     throw response.error(.badServerResponse, message: message)
                 }
                 return .send(exchange.next(exchange.message, .startOver))
@@ -433,7 +433,7 @@ extension Call {
                 return .done(.success(response))
             case .fail(let error): outcome = .failure(adopted(error))
             case .stop:
-                var error = NetworkError(code: .cancelled, message: "an interceptor stopped it")
+                var error = NetworkError(code: .cancelled, message: "an interceptor stopped the request")
                 error.isSilent = true
                 throw error
             case .sendAgain(let delay): return try sendAgain(after: max(0, delay), exchange)
@@ -471,13 +471,13 @@ extension Call {
             }
             counts.byInterceptor += 1
             guard counts.byInterceptor <= Self.againLimit else {
-                throw failure("interceptors had it sent again \(Self.againLimit) times")
+                throw failure("interceptors resent the request \(Self.againLimit) times, which is the limit")
             }
             guard exchange?.arrival.mayBeginAgain != false else {
-                throw failure("an interceptor wants it sent again, and its response has been handed over")
+                throw failure("an interceptor asked to resend the request, but its response has already been delivered")
             }
             guard snapshot.message.body.isReplayable else {
-                throw failure("an interceptor wants it sent again, and its body can be read only once")
+                throw failure("an interceptor asked to resend the request, but its body can be read only once")
             }
             let next = Step.attempt(Cause(reason: .again, delay: delay), after: nil)
             return delay > 0 ? .wait(.delay(delay, after: nil), then: next) : next

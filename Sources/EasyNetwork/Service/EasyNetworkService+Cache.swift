@@ -73,7 +73,7 @@ extension EasyNetworkService {
             ),
             case .store(let entry) = deposit.lookup.keeping(response, deposit, at: date)
         else {
-            throw NetworkError(code: .invalidRequest, message: "the policy of the request does not store this answer")
+            throw NetworkError(code: .invalidRequest, message: "the request's policy does not store this response")
         }
         deposit.lookup.cache.store(entry, in: deposit.lookup.policy.storage)
     }

@@ -39,7 +39,7 @@ package struct LogMessage: Sendable {
             switch message.body {
             case .none: body = .none
             case .data(let data): body = .excerpt(Self.excerpt(data))
-            case .file, .stream: body = .leftOut("left out: it is read or made while it is sent")
+            case .file, .stream: body = .leftOut("left out: the body is read or made while it is sent")
             }
         case .attemptEnded(let attempt, .success(let response)):
             (mark, headers) = ("  <", response.headers)
@@ -89,7 +89,7 @@ package struct LogMessage: Sendable {
     private static func lines(of excerpt: BodyExcerpt, _ headers: HTTPHeaders, _ count: Int) -> [String] {
         switch ShownBody(excerpt, contentType: headers["Content-Type"], .standard) {
         case .leftOut(let reason): return ["(\(excerpt.count) bytes, \(reason))"]
-        case .bytes: return ["(\(excerpt.count) bytes that are no text)"]
+        case .bytes: return ["(\(excerpt.count) bytes that are not text)"]
         case .text(let text):
             let shown = ShownBody.beginning(of: text, count)
             // Each line takes room for its mark.

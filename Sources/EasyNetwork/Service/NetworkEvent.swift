@@ -241,7 +241,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
         case .missedCache(let miss): "not from the cache: \(miss)"
         case .progress(let completed, let total): "\(completed) of \(total.map { "\($0)" } ?? "unknown") bytes"
         case .suspended: "the queue is suspended"
-        case .resumed: "the queue goes on"
+        case .resumed: "the queue is resumed"
         case .shutDown: "the queue is shut down"
         }
     }

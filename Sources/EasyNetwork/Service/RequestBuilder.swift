@@ -56,7 +56,7 @@ package enum RequestBuilder {
             host
         )
         if content != nil, method == .get || method == .head || method.rawValue == "TRACE" {
-            throw failure("a \(method) request has no body; send its params with query .path, or use another method")
+            throw failure("a \(method) request takes no body; send its params with query .path, or use another method")
         }
         let api = filtered?.url.absoluteString ?? ownAPI
         let url = try URLBuilder.url(api: api, base: filtered == nil ? base : nil, query: query)
@@ -117,7 +117,7 @@ package enum RequestBuilder {
     private static func check(_ deadlines: TransportDeadlines, of owner: String) throws(NetworkError) {
         func check(_ seconds: TimeInterval?, _ name: String) throws(NetworkError) {
             guard let seconds, !(seconds > 0) else { return }
-            throw failure("the \(owner)'s deadline \"\(name)\" of \(seconds) seconds is not a positive number")
+            throw failure("the \(owner)'s deadline \"\(name)\" must be a positive number of seconds, but is \(seconds)")
         }
         try check(deadlines.connect, "connect")
         try check(deadlines.firstByte, "firstByte")
@@ -127,7 +127,7 @@ package enum RequestBuilder {
 
     static func positive(_ seconds: TimeInterval, _ name: String) throws(NetworkError) -> TimeInterval {
         guard seconds > 0, seconds.isFinite else {
-            throw failure("the \(name) of \(seconds) seconds is not a positive number")
+            throw failure("the \(name) must be a positive, finite number of seconds, but is \(seconds)")
         }
         return seconds
     }
@@ -149,8 +149,8 @@ package enum RequestBuilder {
         case let params?:
             let type = type(of: params)
             throw failure(
-                "params is no dictionary with String keys and no Encodable value, but a \(type); "
-                    + "one that is Encodable on the main actor alone has to be nonisolated"
+                "params must be a dictionary with String keys or an Encodable value, but is a \(type); "
+                    + "if it is Encodable only on the main actor, mark it nonisolated"
             )
         }
     }
@@ -163,7 +163,7 @@ package enum RequestBuilder {
         case let headers as [String: String]: return try own(headers)
         case let headers as HTTPHeaders: return headers
         case let headers?:
-            throw failure("headers is no dictionary of Strings and no HTTPHeaders, but a \(type(of: headers))")
+            throw failure("headers must be a [String: String] or HTTPHeaders, but is a \(type(of: headers))")
         }
     }
 
@@ -175,8 +175,8 @@ package enum RequestBuilder {
         case let body as RequestBody: return body
         case let body?:
             throw failure(
-                "body is no RequestBody, but a \(type(of: body)): make one, such as .json(value); "
-                    + "if it is a value of the request's own, say typealias DeclaredBody = RequestBody?"
+                "body must be a RequestBody, but is a \(type(of: body)); create one, such as .json(value), "
+                    + "or, if body is a property of your own, declare typealias DeclaredBody = RequestBody?"
             )
         }
     }
@@ -217,7 +217,10 @@ package enum RequestBuilder {
             return (query.isEmpty ? nil : query, try body?.build())
         }
         guard body == nil else {
-            throw failure("the request has a body and params that would be another; send the params with query .path")
+            throw failure(
+                "the request has a body, so params cannot be sent as the body too; "
+                    + "set query to .path to send them in the URL"
+            )
         }
         let made: RequestBody = place == .json ? .json(JSONValue.object(values)) : .form(values, encoder)
         return (nil, try made.build())
@@ -227,7 +230,7 @@ package enum RequestBuilder {
     static func own(_ dictionary: [String: String]) throws(NetworkError) -> HTTPHeaders {
         let headers = HTTPHeaders(dictionary)
         if let twice = headers.first(where: { headers.values(for: $0.name).count > 1 }) {
-            throw failure("the header \(twice.name.prefix(80)) is there twice, in two spellings")
+            throw failure("the header \(twice.name.prefix(80)) occurs twice, in two spellings")
         }
         return headers
     }
@@ -236,7 +239,7 @@ package enum RequestBuilder {
     static func check(_ message: TransportRequest) throws(NetworkError) {
         try message.check()
         if message.url.absoluteString.utf8.contains(UInt8(ascii: "@")), message.url.withoutUser != message.url {
-            throw URLParts.userRefusal("the address")
+            throw URLParts.userRefusal("the URL")
         }
         try message.body.checkSegments()
         try message.headers.checkFraming()

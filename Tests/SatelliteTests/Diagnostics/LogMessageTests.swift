@@ -77,7 +77,7 @@ struct LogMessageTests {
 
     @Test("DIA-2: bytes are counted, and no body looks like a line of the log or steers a terminal")
     func otherBodies() throws {
-        try expect(text(Data([0, 255, 1, 254]), "image/png").hasSuffix("\n  > (4 bytes that are no text)"))
+        try expect(text(Data([0, 255, 1, 254]), "image/png").hasSuffix("\n  > (4 bytes that are not text)"))
         try expect(text(Data([255, 254]), "text/plain").hasSuffix("left out: its secrets cannot be found)"))
         let forged = try text("a\r\n2026-01-01 error b\u{1B}[2Jc\u{2028}d\u{85}e\rf", "text/plain")
         expect(forged.hasSuffix("\n  > a\n  > 2026-01-01 error b\u{FFFD}[2Jc\u{FFFD}d\u{FFFD}ef"), "\(forged)")
@@ -184,7 +184,7 @@ struct LogMessageTests {
         let text = lines.withLock { $0 }.joined(separator: "\n")
         expect(text.components(separatedBy: #"  < {"a":1,"token":"REDACTED"}"#).count, equals: 3, "\(text)")
         expect(text.components(separatedBy: "(500000 bytes, left out: secrets cannot").count, equals: 3)
-        expect(text.contains("  > (left out: it is read or made while it is sent)"))
+        expect(text.contains("  > (left out: the body is read or made while it is sent)"))
         expect(!text.contains("secret\"") && !text.contains("long long"))
     }
 }

@@ -269,12 +269,12 @@ struct RequestBuilderTests {
         let trace = TransportRequest(method: .init(rawValue: "trace"), url: url, body: .data(Data("x".utf8)))
         #expect(throws: NetworkError.self) { try trace.check() }
         for method in [NetworkService.Method.get, .head, .init(rawValue: "TRACE")] {
-            expect(message(AnyRequest(method: method, body: .text("x"))).hasPrefix("a \(method) request has no body"))
+            expect(message(AnyRequest(method: method, body: .text("x"))).hasPrefix("a \(method) request takes no body"))
             expect(message(AnyRequest(method: method, query: .json, makeParams: { ["a": 1] })).contains("no body"))
         }
         for query in [NetworkService.QueryType.json, .form] {
             let request = AnyRequest(method: .post, query: query, makeParams: { ["a": 1] }, body: .text("x"))
-            expect(message(request).contains("has a body and params"))
+            expect(message(request).contains("has a body, so params cannot be sent"))
         }
     }
 

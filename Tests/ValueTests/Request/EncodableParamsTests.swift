@@ -199,8 +199,8 @@ struct EncodableParamsTests {
             expect(text.contains(fragment), "\(text)")
         }
         let body = AnyRequest(method: .post, query: .form, encodableParams: ["b": 2], body: .text("x"))
-        expect(Built.failure(body).contains("has a body and params"))
-        expect(Built.failure(AnyRequest(query: .json, encodableParams: ["b": 2])).contains("GET request has no body"))
+        expect(Built.failure(body).contains("has a body, so params cannot be sent"))
+        expect(Built.failure(AnyRequest(query: .json, encodableParams: ["b": 2])).contains("GET request takes no body"))
     }
 
     @Test("REQ-2: random values become the same parameters in both ways", arguments: 1...20 as ClosedRange<UInt64>)

@@ -75,7 +75,7 @@ struct RequestOptionsTests {
             try expect(built(request).body, equals: .data(Data("x".utf8)), "\(request)")
         }
         try expect(built(Maybe()).body == .none && built(Numbers()).body == .none)
-        expect(Built.failure(Bytes()).hasPrefix("body is no RequestBody, but a Data: make one, such as .json(value);"))
+        expect(Built.failure(Bytes()).hasPrefix("body must be a RequestBody, but is a Data; create one, such as"))
         struct Comment: BaseAPIRequest {
             typealias DeclaredBody = RequestBody?
             let api = "a", method = NetworkService.Method.post, body = "text"
@@ -103,7 +103,7 @@ struct RequestOptionsTests {
         let list = Erased(params: nil, headers: ["X"])
         expect(
             Built.failure(list),
-            equals: "headers is no dictionary of Strings and no HTTPHeaders, but a Array<String>"
+            equals: "headers must be a [String: String] or HTTPHeaders, but is a Array<String>"
         )
         expect(Built.failure(Erased(params: 5, headers: nil)).contains("Int have no keys"))
         struct Odd: BaseAPIRequest {
@@ -111,7 +111,7 @@ struct RequestOptionsTests {
             var params: [Int: String] { [1: "a"] }
             var headers: [String: Int] { ["X": 1] }
         }
-        expect(Built.failure(Odd()).contains("headers is no dictionary of Strings"))
+        expect(Built.failure(Odd()).contains("headers must be a [String: String] or HTTPHeaders"))
     }
 
     private struct Call: APIRequest {
@@ -149,7 +149,8 @@ struct RequestOptionsTests {
         let error = #expect(throws: NetworkError.self) {
             try built(RequestOptions(deadlines: TransportDeadlines(idle: -1)))
         }
-        expect(error?.message, equals: "the request's deadline \"idle\" of -1.0 seconds is not a positive number")
+        let words = "the request's deadline \"idle\" must be a positive number of seconds, but is -1.0"
+        expect(error?.message, equals: words)
     }
 
     @Test("REQ-10: a request has cookies of its own, or none")

@@ -202,7 +202,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         do {
             if let credential = current.credential { try authenticator.apply(credential, to: &message) }
         } catch {
-            let prefix = "the credential cannot be put into the request: "
+            let prefix = "the credential cannot be added to the request: "
             throw .thrown(error, otherwise: .invalidRequest, prefix: prefix)
         }
         return (message, credentialState)
@@ -240,10 +240,12 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         guard begins else { return refresh }
         guard let refresh else {
             if let refreshDeadline, !hasTime {
-                throw .invalidRequest("the refreshDeadline of \(refreshDeadline) seconds is not a positive number")
+                throw .invalidRequest(
+                    "the refreshDeadline must be a positive number of seconds, but is \(refreshDeadline)"
+                )
             }
             let times = "\(refreshLimit) times within \(refreshWindow) seconds"
-            let message = "the credential has been refreshed \(times), and is still refused or expired"
+            let message = "the credential was refreshed \(times), but is still refused or expired"
             throw NetworkError(code: .unauthorized, message: message)
         }
         begin(refresh, credential, service())

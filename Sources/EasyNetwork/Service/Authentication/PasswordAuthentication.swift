@@ -99,13 +99,13 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
         let challenges = AuthenticationChallenge.all(in: response.headers)
         guard var scheme = scheme(for: challenges, to: message) else {
             if challenges.contains(where: { $0.scheme == "basic" }) {
-                let reason = "the server wants Basic over http, which is not answered; see allowsBasicWithoutTLS"
+                let reason = "the server requires Basic over http; to send the password, set allowsBasicWithoutTLS"
                 throw response.error(.unauthorized, message: reason)
             }
             let problems = challenges.filter { $0.scheme == "digest" }.compactMap(DigestSession.problem)
             guard !problems.isEmpty else { return nil }
             let wanted = problems.prefix(3).joined(separator: " or ")
-            throw response.error(.unauthorized, message: "the server wants \(wanted), which is not supported")
+            throw response.error(.unauthorized, message: "the server requires \(wanted), which is not supported")
         }
         var message = message
         message.headers["Authorization"] = scheme.authorization(for: message)

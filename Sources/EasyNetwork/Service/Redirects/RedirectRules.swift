@@ -48,7 +48,7 @@ struct RedirectRules {
             for name in Self.contentFields { next.headers.remove(name) }
         }
         guard next.body.isReplayable else {
-            throw failure(response, "the body would have to be sent again, and can be read only once")
+            throw failure(response, "the body must be sent again, but can be read only once")
         }
         if target.origin != message.url.origin {
             next.headers = HTTPHeaders(next.headers.filter(mayCross))
@@ -89,12 +89,12 @@ struct RedirectRules {
     private func target(_ location: String, from url: URL, _ response: NetworkResponse) throws(NetworkError) -> URL {
         let target: URL
         do throws(NetworkError) {
-            target = try URLBuilder.url(resolving: location, against: url, what: "its Location")
+            target = try URLBuilder.url(resolving: location, against: url, what: "the Location")
         } catch {
-            throw failure(response, error.message ?? "its Location is not an address")
+            throw failure(response, error.message ?? "the Location is not a valid URL")
         }
         guard policy.allowsDowngrade || target.scheme == "https" || url.scheme?.lowercased() != "https" else {
-            throw failure(response, "it leads from https to http, which the policy does not allow")
+            throw failure(response, "the redirect leads from https to http, which the policy does not allow")
         }
         return target
     }

@@ -34,7 +34,7 @@ extension EasyNetworkService {
             let read: BodyReading = { head, isAccepted, body in
                 guard isAccepted else { return .collect }
                 guard !hasBegun.exchange(true) else {
-                    let reason = "the beginning of an earlier answer has been handed over"
+                    let reason = "the beginning of an earlier response has already been delivered"
                     let error = NetworkError(code: .cannotSendAgain, message: reason)
                     return .failed(error, hasProgressed: false, mayBeginAgain: false)
                 }

@@ -144,13 +144,13 @@ private struct ServerSentEvents {
         let beginning = NetworkResponse(statusCode: answer.statusCode, headers: answer.headers, url: answer.url)
         // HTML Living Standard, section 9.2.3.
         guard answer.statusCode == 200 else {
-            throw beginning.error(.unacceptableStatus, message: "events come with status 200 only")
+            throw beginning.error(.unacceptableStatus, message: "the status of a stream of events must be 200")
         }
         guard MediaType(answer.headers)?.essence == "text/event-stream" else {
             let type = answer.headers["Content-Type"] ?? "none"
             throw beginning.error(
                 .cannotParseResponse,
-                message: "the media type is \(type.prefix(80)), not text/event-stream"
+                message: "the media type must be text/event-stream, but is \(type.prefix(80))"
             )
         }
         parser.restart()

@@ -95,7 +95,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
         /// - Returns: `read`, the first time; later a function that throws.
         func claim<Element>(_ read: @escaping StreamedSequence<Element>.Read) -> StreamedSequence<Element>.Read {
             guard isClaimed.exchange(true) else { return read }
-            let message = "a streamed body can be iterated over once: send the request again, or keep what came"
+            let message = "a streamed body can be iterated over only once; send the request again, or keep the data"
             return { throw NetworkError(code: .invalidRequest, message: message) }
         }
 
@@ -154,7 +154,7 @@ public struct StreamedSequence<Element: Sendable>: AsyncSequence, AsyncIteratorP
         let held = Locked<State?>(state)
         return {
             guard var state = held.exchange(nil) else {
-                throw NetworkError(code: .invalidRequest, message: "two tasks use copies of one iterator at once")
+                throw NetworkError(code: .invalidRequest, message: "two tasks use copies of one iterator concurrently")
             }
             defer { held.exchange(state) }
             return try await next(&state)
