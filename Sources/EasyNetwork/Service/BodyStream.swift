@@ -1,6 +1,6 @@
 import Foundation
 
-/// The answer to one message as it comes: the head, the body in chunks, the end.
+/// The response to one message as it arrives: the head, the body in chunks, the end.
 ///
 /// ```swift
 /// let body = BodyStream()
@@ -9,43 +9,45 @@ import Foundation
 /// while let chunk = try await body.next() { try handle.write(contentsOf: chunk) }
 /// ```
 ///
-/// The exchange is paused while more than ``unreadLimit`` bytes are unread, and resumed below half of that. A small
-/// answer is read with ``collect(upTo:)`` instead, which never pauses and wakes its task once.
+/// The exchange is paused while more than ``unreadLimit`` bytes are unread, and resumed below half of that. For a small
+/// response, use ``collect(upTo:)``, which never pauses and wakes its task once.
 final class BodyStream: Sendable {
     /// The result of ``collect(upTo:)``.
     struct Collected: Sendable {
         var head: TransportHead?
         var body = Data()
-        /// Nil when the body has more bytes than the limit.
+        /// Nil if the body has more bytes than the limit.
         var end: TransportEnd?
     }
 
-    /// The bytes that a message and its answer have moved.
+    /// The numbers of bytes that a message and its response have transferred.
     struct Counts: Equatable, Sendable {
-        /// The bytes of the message's body.
+        /// The number of bytes of the message's body.
         var sent = 0
-        /// The bytes of the answer's body.
+        /// The number of bytes of the response's body.
         var received = 0
-        /// The head of the answer; nil before it has come.
+        /// The head of the response; nil until it arrives.
         var head: TransportHead?
     }
 
-    /// The effects of an early end, which are run outside the lock.
+    /// The effects of an early end, to be run outside the lock.
     private typealias Stopped = (exchange: (any TransportExchange)?, waiters: [Waiter])
-    // Not checked, as that costs each request: a waiter is resumed where it leaves the state, and nowhere else.
+    // An unsafe continuation avoids the cost of checks in each request. A waiter is resumed only where it is removed
+    // from the state.
     private typealias Waiter = (event: BodyEvent, continuation: UnsafeContinuation<Void, Never>)
 
-    /// Which responses are decided by their heads, so that at most ``decidedLimit`` bytes of the body are read.
+    /// Decides from the head of a response whether its body is wanted. If it is not, at most ``decidedLimit`` bytes of
+    /// the body are read. Called on the transport's thread.
     ///
-    /// - Returns: for how many seconds the rest of the body is awaited, infinity for as long as that of any other
-    ///   response; nil when the body is wanted. Called on the transport's thread.
+    /// - Returns: Nil if the body is wanted. Otherwise the number of seconds to wait for the rest of the body, or
+    ///   infinity to wait as long as for a wanted body.
     typealias Decision = @Sendable (TransportHead) -> TimeInterval?
 
     /// An event that a task waits for. The end of the stream ends every wait.
     private enum BodyEvent {
         case head
         case chunk
-        /// More unread bytes than this, or a body that is awaited for some seconds only, or the end.
+        /// More unread bytes than this, a head whose body is awaited for a limited time, or the end.
         case all(limit: Int)
         case end
     }
@@ -55,26 +57,25 @@ final class BodyStream: Sendable {
         var exchange: (any TransportExchange)?
         var counts = Counts()
         var watcher: (@Sendable (Counts) -> Void)?
-        /// The bytes that are not read yet.
         var chunks: [Data] = []
         var unreadCount = 0
         var end: TransportEnd?
-        /// Whether the exchange did not end by itself.
+        /// Whether the stream was ended before its exchange.
         var isCancelled = false
         var waiters: [Waiter] = []
         var isCollecting = false
         var unreadLimit = BodyStream.unreadLimit
-        /// See ``Decision``; nil before the head as well.
+        /// See ``Decision``; also nil before the head.
         var patience: TimeInterval?
-        /// How many bytes the body may have, and the error if it has more.
+        /// The maximum number of bytes of the body, and the error if it has more.
         var maximum: (count: Int, error: NetworkError)?
-        /// The first bytes of the body and their highest number; nil when no listener wants them.
+        /// The first bytes of the body and their maximum number; nil if no listener wants them.
         var beginning: (bytes: Data, limit: Int)?
-        /// Whether the exchange is to be paused, and how often that has changed.
+        /// Whether the exchange should be paused, and how often that has changed.
         var isPaused = false
         var pauseChangeCount = 0
 
-        // Borrowing and inlined, since a call would be given a copy of the state.
+        // Borrowing and inlining avoid a copy of the state.
         @inline(__always)
         borrowing func hasHappened(_ event: BodyEvent) -> Bool {
             if end != nil { return true }
@@ -110,7 +111,8 @@ final class BodyStream: Sendable {
             Collected(head: counts.head, body: body, end: end)
         }
 
-        /// Usually one chunk; several if some came before ``BodyStream/collect(upTo:)`` was called.
+        /// The unread bytes. Usually one chunk, or several if some arrived before ``BodyStream/collect(upTo:)`` was
+        /// called.
         var unread: Collected {
             collected(chunks.count == 1 ? chunks[0] : chunks.reduce(into: Data()) { $0 += $1 })
         }
@@ -122,7 +124,9 @@ final class BodyStream: Sendable {
             return (exchange.take(), takeWaiters())
         }
 
-        /// - Returns: whether the caller is to call `applyPause()` outside the lock.
+        /// Updates ``isPaused``.
+        ///
+        /// - Returns: Whether the caller must call `applyPause()` outside the lock.
         mutating func mustApply() -> Bool {
             let wasPaused = isPaused
             if isCollecting || unreadCount < unreadLimit / 2 {
@@ -137,30 +141,33 @@ final class BodyStream: Sendable {
 
     /// The number of unread bytes above which the exchange is paused: 256 KiB.
     static let unreadLimit = 262_144
-    /// The number of bytes that are read of a body that decides nothing: 64 KiB.
+    /// The maximum number of bytes that are read of an unwanted body: 64 KiB.
     static let decidedLimit = 65_536
-    /// Smaller chunks are joined, so that their number is bounded as well.
+    /// The size up to which chunks are joined, in bytes, so that the number of chunks is bounded as well.
     private static let chunkSize = 4_096
 
     private let state = Locked(State())
     private let decision: Decision?
 
-    /// - Parameter decision: see ``Decision``. Default nil: every body is wanted.
+    /// Creates a stream.
+    ///
+    /// - Parameter decision: See ``Decision``. Defaults to `nil`: every body is wanted.
     init(_ decision: Decision? = nil) {
         self.decision = decision
     }
 
-    /// Sends the message, unless this stream or the task is cancelled. Call it once, before anything but
+    /// Sends the message, unless this stream or the task is cancelled. Call it once, before any other method except
     /// ``cancel(keepingUnread:)`` and ``watch(_:)``.
     func start(_ message: TransportRequest, over transport: any NetworkTransport) {
         if Task.isCancelled { cancel() }
         guard !state.withLock({ $0.isCancelled }) else { return }
         var message = message
-        // A cancel between this look and the return of the transport finds no exchange.
+        // A cancellation after the check above, and before `start` returns, finds no exchange. The transport therefore
+        // checks `isWanted`.
         message.isWanted = { [weak self] in self?.state.withLock { !$0.isCancelled } ?? false }
         let exchange = transport.start(message) { event in self.receive(event) }
         let (isCancelled, mustApply) = state.withLock { state in
-            // It may have ended by now.
+            // The exchange may already have ended.
             if state.end == nil { state.exchange = exchange }
             return (state.isCancelled, state.isPaused)
         }
@@ -168,13 +175,13 @@ final class BodyStream: Sendable {
         if mustApply { applyPause() }
     }
 
-    /// Tells how many bytes have been moved: at once, and on the transport's thread with each event. A second watcher
-    /// replaces the first.
+    /// Reports how many bytes have been transferred: at once, and with each event on the transport's thread. A second
+    /// watcher replaces the first.
     func watch(_ watcher: @escaping @Sendable (Counts) -> Void) {
         let old = state.withLock { exchange(&$0.watcher, with: watcher) }
         withExtendedLifetime(old) {}
         var told: Counts?
-        // Again if an event has come since: otherwise the slower of two threads would decide.
+        // Report again if an event has arrived meanwhile. Otherwise the slower of two threads could report outdated counts.
         while let counts = state.withLock({ $0.counts == told ? nil : $0.counts }) {
             watcher(counts)
             told = counts
@@ -183,22 +190,22 @@ final class BodyStream: Sendable {
 
     // MARK: - Reading
 
-    /// The head, when it has come.
+    /// Waits for the head.
     ///
-    /// - Throws: why there is none: the error of the exchange, or ``NetworkError/Code/cancelled`` as soon as the task
-    ///   or this stream is cancelled.
+    /// - Throws: The error of the exchange, or ``NetworkError/Code/cancelled`` as soon as the task or this stream is
+    ///   cancelled.
     func head() async throws(NetworkError) -> TransportHead {
         await wait(for: .head)
         if let head = state.withLock({ $0.counts.head }) { return head }
         throw failure ?? NetworkError(code: .cancelled)
     }
 
-    /// The next bytes, at least one.
+    /// Returns the next bytes, at least one.
     ///
     /// Cancelling the task cancels the exchange and drops all unread bytes.
     ///
-    /// - Returns: nil at the end.
-    /// - Throws: the error of the exchange, after all bytes that came before it.
+    /// - Returns: Nil at the end.
+    /// - Throws: The error of the exchange, after all bytes that arrived before it.
     func next() async throws(NetworkError) -> Data? {
         while true {
             if Task.isCancelled { cancel(keepingUnread: false) }
@@ -218,14 +225,15 @@ final class BodyStream: Sendable {
         }
     }
 
-    /// The whole answer, or its beginning when the body has more than `limit` bytes; the exchange is cancelled then.
+    /// Returns the complete response, or its beginning if the body has more than `limit` bytes. In that case, the
+    /// exchange is cancelled.
     ///
-    /// The limit does not count for a body that decides nothing: see ``Decision``.
+    /// The limit does not apply to an unwanted body: see ``Decision``.
     ///
-    /// It throws nothing, so that the head and the beginning of the body stay known beside the error. It does not end
-    /// with its task: the ``Call`` cancels this stream.
+    /// This method does not throw, so that the head and the beginning of the body are available along with the error.
+    /// Cancelling the task does not end it: the ``Call`` cancels this stream.
     ///
-    /// - Parameter clock: for a body that is awaited for some seconds only.
+    /// - Parameter clock: The clock for a body that is awaited for a limited time.
     func collect(upTo limit: Int? = nil, _ clock: any NetworkClock = SystemClock()) async -> Collected {
         await occurrence(of: .all(limit: max(0, limit ?? .max)))
         if let collected = takeCollected() { return collected }
@@ -240,14 +248,14 @@ final class BodyStream: Sendable {
         return takeCollected() ?? Collected()
     }
 
-    /// The end of a body that decides nothing, and is not read to its end.
+    /// The end of an unwanted body that is not read completely.
     private static func cut(_ code: NetworkError.Code, _ message: String) -> TransportEnd {
         var error = NetworkError(code: code, message: message)
         error.phase = .body
         return TransportEnd(error: error)
     }
 
-    /// - Returns: nil when the body is still awaited.
+    /// Returns the collected response; nil if the rest of the body is still awaited.
     private func takeCollected() -> Collected? {
         let collected = state.withLock { state -> Collected? in
             guard state.end != nil || state.patience == nil else { return nil }
@@ -261,7 +269,7 @@ final class BodyStream: Sendable {
         return collected
     }
 
-    /// Returns when all bytes have come, whether they were read or not. Cancelling the task cancels the exchange.
+    /// Returns when all bytes have arrived, whether they were read or not. Cancelling the task cancels the exchange.
     func waitForEnd() async {
         await wait(for: .end)
     }
@@ -269,30 +277,31 @@ final class BodyStream: Sendable {
     /// How the exchange ended, with trailers, metrics and error; nil before its end.
     var end: TransportEnd? { state.withLock { $0.end } }
 
-    /// Why the answer is not whole; nil when it is, and before its end.
+    /// The reason why the response is incomplete; nil if it is complete, and before its end.
     var failure: NetworkError? { state.withLock { $0.collected().failure } }
 
-    /// The bytes that have come and were not read; they stay unread.
+    /// The bytes that have arrived and were not read. They stay unread.
     var unread: Collected { state.withLock { $0.unread } }
 
-    /// The number of bytes that have come and were not read.
+    /// The number of bytes that have arrived and were not read.
     var unreadCount: Int { state.withLock { $0.unreadCount } }
 
     // MARK: - Bounds
 
-    /// Keeps the first bytes of the body also when they have been read. Call it before the start.
+    /// Keeps the first bytes of the body even after they are read. Call it before the start.
     func keepBeginning(_ limit: Int) {
         state.withLock { $0.beginning = (Data(), limit) }
     }
 
-    /// The received part of a body whose beginning is kept; nil when it is not.
+    /// The received beginning of the body; nil if it is not kept.
     var beginning: BodyExcerpt? {
         state.withLock { state in
             state.beginning.map { BodyExcerpt($0.bytes, count: state.counts.received, limit: $0.limit) }
         }
     }
 
-    /// Ends the stream with `error` when the body has more than `count` bytes. The bytes up to there can be read.
+    /// Ends the stream with `error` if the body has more than `count` bytes. Bytes received before the limit was
+    /// exceeded can still be read.
     func limit(to count: Int, otherwise error: NetworkError) {
         let stopped = state.withLock { state in
             state.maximum = (max(0, count), error)
@@ -302,8 +311,8 @@ final class BodyStream: Sendable {
         conclude(stopped)
     }
 
-    /// Changes the number of unread bytes above which the exchange is paused, for a reader that would be woken too
-    /// often.
+    /// Changes the number of unread bytes above which the exchange is paused, for a reader that would otherwise be
+    /// woken too often.
     func setUnreadLimit(_ limit: Int) {
         let mustApply = state.withLock { state in
             state.unreadLimit = limit
@@ -312,16 +321,16 @@ final class BodyStream: Sendable {
         if mustApply { applyPause() }
     }
 
-    /// Cancels the exchange; later bytes are ignored. Does nothing after the end.
+    /// Cancels the exchange. Later bytes are ignored. After the end of the exchange, only unread bytes are affected.
     ///
-    /// - Parameter keepingUnread: whether bytes that have come can still be read. Default true.
+    /// - Parameter keepingUnread: Whether bytes that have arrived can still be read. Defaults to `true`.
     func cancel(keepingUnread: Bool = true) {
         let (stopped, dropped) = state.withLock { state -> (Stopped?, [Data]) in
             var dropped: [Data] = []
             if !keepingUnread, !state.chunks.isEmpty {
                 swap(&dropped, &state.chunks)
                 state.unreadCount = 0
-                // An end that was not read yet is ignored too.
+                // An end that was not read yet is ignored, too.
                 if state.end != nil { state.end = TransportEnd(error: NetworkError(code: .cancelled)) }
             }
             guard state.end == nil else { return (nil, dropped) }
@@ -333,7 +342,7 @@ final class BodyStream: Sendable {
 
     // MARK: - Waiting
 
-    /// Cancels this stream with the task.
+    /// Waits for an event. Cancelling the task cancels this stream.
     private func wait(for event: BodyEvent) async {
         await withTaskCancellationHandler {
             await occurrence(of: event)
@@ -363,9 +372,9 @@ final class BodyStream: Sendable {
         for waiter in stopped.waiters { waiter.continuation.resume() }
     }
 
-    /// Called on the transport's thread.
+    /// Handles an event of the transport, on its thread.
     private func receive(_ event: TransportEvent) {
-        // Released outside the lock.
+        // The exchange is released outside the lock.
         var exchange: (any TransportExchange)?
         var watched: (watcher: @Sendable (Counts) -> Void, counts: Counts)?
         var isCut = false
@@ -400,7 +409,8 @@ final class BodyStream: Sendable {
                 exchange = state.exchange.take()
             }
             if let watcher = state.watcher { watched = (watcher, state.counts) }
-            // Called again for bytes that come while the exchange is paused: another thread may just have resumed it.
+            // `applyPause()` also runs for bytes that arrive during a pause, because another thread may just have
+            // resumed the exchange.
             return (state.takeWaiters(), state.mustApply() || state.isPaused)
         }
         if isCut { exchange?.cancel() }
@@ -410,8 +420,8 @@ final class BodyStream: Sendable {
         if mustApply { applyPause() }
     }
 
-    /// Pauses or resumes the exchange, and repeats that if the wanted state has changed in between: otherwise the
-    /// slower of two threads would decide. On the transport's thread a pause takes effect at once.
+    /// Pauses or resumes the exchange, and repeats that if the wanted state has changed meanwhile. Otherwise the slower
+    /// of two threads would decide. On the transport's thread, a pause takes effect at once.
     private func applyPause() {
         var told: Int?
         while let order = state.withLock({ state -> (exchange: any TransportExchange, pauses: Bool, change: Int)? in
@@ -425,7 +435,7 @@ final class BodyStream: Sendable {
 }
 
 extension BodyStream.Collected {
-    /// Why the answer is not whole; nil when it is, or before the end.
+    /// The reason why the response is incomplete; nil if it is complete, and before its end.
     var failure: NetworkError? {
         guard let end else { return nil }
         guard var error = end.error else {
@@ -440,7 +450,7 @@ extension BodyStream.Collected {
         return error
     }
 
-    /// The answer as a response, also when it has no end because it was longer than the limit.
+    /// Returns the response, even if it has no end because it was longer than the limit.
     func response(from url: URL) throws(NetworkError) -> NetworkResponse {
         if var failure {
             failure.responseBody = head == nil ? nil : body
@@ -454,28 +464,29 @@ extension BodyStream.Collected {
     }
 }
 
-/// How a call uses an accepted body instead of collecting it.
+/// Consumes an accepted body instead of collecting it.
 ///
-/// Called before each message that the call sends, retries and redirects included. It may alter the message, by a range
-/// for instance, and returns what reads the answer to that message.
+/// Called before each message that the call sends, including retries and redirects. It can change the message, for
+/// example by adding a range, and returns the closure that reads the response to that message.
 typealias BodyConsumer = @Sendable (TransportRequest) async -> (message: TransportRequest, read: BodyReading)
 
-/// Reads the answer to one message.
+/// Reads the response to one message.
 ///
-/// - Parameter isAccepted: whether status and media type are accepted, and it is no redirect that is followed.
+/// - Parameter isAccepted: Whether status and media type are accepted, and the response is not a redirect that is
+///   followed.
 typealias BodyReading = @Sendable (_ head: TransportHead, _ isAccepted: Bool, _ body: BodyStream) async -> BodyEnd
 
 /// The result of a ``BodyReading``.
 enum BodyEnd: Sendable {
-    /// The body is not used: the call collects it, as an error, a redirect or a challenge.
+    /// The body is not consumed. The call collects it, for an error, a redirect or a challenge.
     case collect
-    /// The body is stored, or enough of it: the answer counts as complete, without its body.
+    /// The body, or enough of it, is stored. The response counts as complete, without its body.
     case used
-    /// The body does not fit the bytes stored before, which were dropped: the call sends the message again.
+    /// The body does not fit the bytes stored earlier, which were dropped. The call sends the message again.
     case again
     /// - Parameters:
-    ///   - hasProgressed: whether bytes were gained that need not be sent again. Then the call resets its retry count,
-    ///     within bounds.
-    ///   - mayBeginAgain: whether another answer may replace this one.
+    ///   - hasProgressed: Whether bytes were received that need not be sent again. If so, the call resets its retry
+    ///     count, within bounds.
+    ///   - mayBeginAgain: Whether another response can replace this one.
     case failed(NetworkError, hasProgressed: Bool, mayBeginAgain: Bool)
 }

@@ -9,16 +9,17 @@ extension Call {
     ///       │         └────── the next message ──────┴─────── another credential ──────┤
     ///       └─────────────────────────── retry, after a delay ─────────────────────────┘
     ///
-    /// A step decides, or it waits for one thing: a call under way holds the frames of the steps that wait, and no more.
-    /// What a call waits for without its slot, a delay, the network, a circuit, a credential or the end of a pause, goes
-    /// through `wait`. The decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
+    /// A step either decides or waits for one thing, so a running call holds only the frames of the step that waits.
+    /// The job does not hold its slot while `wait` waits for a delay, the network, a circuit, a credential or the end
+    /// of a pause. Value types make the decisions: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``,
+    /// ``ResponseValidation``.
     struct Attempts {
         typealias CredentialState = RequestAuthentication.CredentialState
         typealias Outcome = Result<NetworkResponse, NetworkError>
 
-        /// Where the call stands; each case has what is valid then.
+        /// The next step of the call, with the values that are valid at that point.
         private enum Step {
-            /// The request is prepared once more. The failure is the one that is retried; nil for none.
+            /// The request is prepared again. The failure is the one that is retried; nil if there is none.
             case attempt(Cause, after: NetworkError?)
             /// Interceptors change the message.
             case adapt(Cause, after: NetworkError?)
@@ -31,18 +32,18 @@ extension Call {
             case follow(Exchange)
             /// The response redirects to this message, if the user's closure agrees.
             case redirect(Exchange, to: TransportRequest)
-            /// The attempt has its outcome: from an exchange, or without one from the cache.
+            /// The attempt has its outcome, either from an exchange or from the cache, without an exchange.
             case judge(Outcome, Exchange?)
-            /// Interceptors receive the outcome, and may change it.
+            /// Interceptors receive the outcome, and can change it.
             case intercept(Outcome, Exchange?)
-            /// A refused credential is replaced, or a failure retried, if that is possible. The refresh is the one that
-            /// the step has waited for.
+            /// A refused credential is replaced, or a failure retried, if possible. The refresh is the one that the
+            /// step has waited for.
             case recover(Outcome, Exchange?, after: RequestAuthentication.Refresh?)
             indirect case wait(Wait, then: Step)
             case done(Outcome)
         }
 
-        /// What a call waits for without its slot.
+        /// Something that a call waits for while the job does not hold its slot.
         private enum Wait {
             case delay(TimeInterval, after: NetworkError?)
             case network(NetworkReachability)
@@ -51,30 +52,30 @@ extension Call {
             case pause(Promise<Void>)
         }
 
-        /// Why a message is sent, and the delay before it in seconds.
+        /// The reason why a message is sent, and the delay before it in seconds.
         struct Cause {
             var reason: NetworkAttempt.Reason
             var delay: TimeInterval = 0
         }
 
-        /// The verdict of the cache on the request.
+        /// The cache's part in the call so far.
         struct CacheProgress {
-            /// The cache is asked once.
+            /// Whether the lookup, which happens once, has been made.
             var isAsked = false
             var key: String?
             var miss: CacheMiss?
-            /// The stored response that the server may confirm, or that may be used instead of an error.
+            /// The stored response that the server can confirm, or that can be used instead of an error.
             var candidate: StoredCandidate?
             var pendingStore: PendingStore?
             var acceptedResponse: NetworkResponse?
         }
 
-        /// Whether a retry may send a message again, after one that a server may have processed.
+        /// Whether a retry can safely send a message again, after one that a server may have processed.
         enum RetrySafety {
             case safe
-            /// With the same `Idempotency-Key` only.
+            /// A retry must have the same `Idempotency-Key`.
             case withKey(String)
-            /// A message without a key may have been processed. The key is that of the last message, if it had one.
+            /// A server may have processed a message without a key. The key is the last message's key, if it had one.
             case unsafe(key: String?)
 
             var key: String? {
@@ -90,7 +91,7 @@ extension Call {
             }
         }
 
-        /// How often the request was sent again.
+        /// The number of times that the request was sent again.
         private struct Counts {
             var retriesSinceProgress = 0
             var retries = 0
@@ -100,14 +101,14 @@ extension Call {
 
         static let keyField = "Idempotency-Key"
 
-        /// How many times interceptors may send a request again.
+        /// The number of times that interceptors can send a request again, and that a response can start over.
         static let againLimit = 20
 
         let call: Call
         let snapshot: RequestSnapshot
-        /// Nil when the request does not use the cache.
+        /// Nil if the request does not use the cache.
         let lookup: CacheLookup?
-        /// Called with a response of the cache that is followed by the network's.
+        /// Called with a response from the cache that the network's response will follow.
         private let show: (@Sendable (NetworkResponse) -> Void)?
         /// The authentication state of the first message; nil without authentication.
         let firstCredential: CredentialState?
@@ -124,7 +125,7 @@ extension Call {
             _ show: (@Sendable (NetworkResponse) -> Void)?
         ) {
             (self.call, self.snapshot, self.show) = (call, snapshot, show)
-            // The cache stores bodies, and this response has none.
+            // The cache stores bodies, but a response whose body goes to a consumer has no body.
             lookup = call.request.consumer == nil ? snapshot.cache(order) : nil
             firstCredential = snapshot.credentialState
             credential = firstCredential
@@ -171,7 +172,7 @@ extension Call {
             return .attempt(Cause(reason: .first), after: nil)
         }
 
-        /// Takes a step that waits for nothing. It is not inlined, so that a call which waits does not hold its frame.
+        /// Performs a step that does not wait. Not inlined, so that a waiting call does not hold its frame.
         @inline(never)
         private mutating func decided(_ step: Step) throws(NetworkError) -> Step {
             switch step {
@@ -187,7 +188,7 @@ extension Call {
         }
 
         private func checkCancellation() throws(NetworkError) {
-            // An end from outside has cancelled the task when it returns.
+            // `fail` has cancelled the task by the time it returns.
             if Task.isCancelled { throw NetworkError(code: .cancelled) }
         }
 
@@ -204,15 +205,16 @@ extension Call {
             return .send(Outgoing(cache.candidate?.conditioned(message) ?? message, cause))
         }
 
-        /// Whether something may change the message.
+        /// Whether an interceptor or an option can change the message.
         private var isAdapted: Bool {
-            // Not `!= nil`, which needs the metadata of a function type with a typed error: macOS 15, iOS 18.
+            // The comparison `!= nil` needs the metadata of a function type with a typed error, which requires macOS 15
+            // or iOS 18.
             if case .some = snapshot.options.beginBody { true } else { !snapshot.interceptors.isEmpty }
         }
 
-        /// The message as interceptors make it.
+        /// Returns the message after the interceptors have changed it.
         ///
-        /// - Throws: the veto of an interceptor.
+        /// - Throws: The error with which an interceptor refuses the message.
         @inline(never)
         private func adapted(after failure: NetworkError?) async throws(NetworkError) -> TransportRequest {
             var message = snapshot.message
@@ -234,8 +236,8 @@ extension Call {
             return message
         }
 
-        /// Whether a message goes to another origin than its request, since a redirect or an interceptor has changed the
-        /// address.
+        /// Returns whether a message goes to another origin than its request, because a redirect or an interceptor has
+        /// changed the URL.
         func hasLeftOrigin(_ message: TransportRequest) -> Bool {
             message.url.origin != snapshot.message.url.origin
         }
@@ -263,7 +265,8 @@ extension Call {
             return .send(cache.candidate.map { Outgoing($0.conditioned(outgoing.message), outgoing.cause) } ?? outgoing)
         }
 
-        /// Hands over a response of the cache that is followed by the network's, after the interceptors.
+        /// Delivers a response from the cache that the network's response will follow, after the interceptors have seen
+        /// it.
         @inline(never)
         private func show(_ response: NetworkResponse) async {
             guard let show else { return }
@@ -297,7 +300,7 @@ extension Call {
                 }
             }
             try checkCancellation()
-            // If the message is not sent, the network and the credential are checked again, also that of a replay.
+            // If the message is not sent, the network and the credential are checked again, even for a replay.
             (outgoing.replay, outgoing.refresh) = (nil, nil)
             guard let breaker = circuitBreaker else { return .transmit(outgoing, message, nil) }
             let circuit = host.circuit(to: message.url)
@@ -308,7 +311,8 @@ extension Call {
             }
         }
 
-        /// The message with its credential; nil without one. Another origin than that of the request gets none.
+        /// Returns the message with its credential; nil if it gets none. A message to another origin than the request's
+        /// gets none.
         private mutating func authorized(
             _ outgoing: Outgoing
         ) throws(NetworkError) -> RequestAuthentication.Authorization? {
@@ -330,13 +334,13 @@ extension Call {
             return authorization
         }
 
-        /// The host's network while it is unreachable.
+        /// The host's network status while the network is unreachable; otherwise nil.
         var missingNetwork: NetworkReachability? {
             let network = host.settings.reachability
             return network?.isMissing(for: snapshot.message.url.hostAndPort) == true ? network : nil
         }
 
-        /// Nil when it has no effect.
+        /// The circuit breaker; nil if it has no effect.
         private var circuitBreaker: CircuitBreaker? {
             let breaker = snapshot.options.circuitBreaker ?? host.settings.circuitBreaker
             return breaker?.threshold == .never ? nil : breaker
@@ -344,7 +348,7 @@ extension Call {
 
         // MARK: - Follow
 
-        /// Decides which message follows: a redirect, the same one without its conditions or its range, or none.
+        /// Decides which message follows: a redirect, the same message without its conditions or its range, or none.
         private mutating func follow(_ exchange: Exchange) throws(NetworkError) -> Step {
             guard case .success(let response) = exchange.outcome else { return .judge(exchange.outcome, exchange) }
             if exchange.arrival.startsOver {
@@ -356,7 +360,7 @@ extension Call {
                 return .send(exchange.next(exchange.message, .startOver))
             }
             if response.statusCode == 304, let candidate = cache.candidate.take() {
-                // The response confirms another entry than the cache has.
+                // The response confirms another entry than the stored one, so send the message without conditions.
                 return .send(exchange.next(candidate.unconditioned(exchange.message), .unconditional))
             }
             let rules = RedirectRules(policy: snapshot.redirects)
@@ -372,7 +376,7 @@ extension Call {
             }
         }
 
-        /// Asks the user's closure about a redirect.
+        /// Calls the user's closure to decide on a redirect.
         @inline(never)
         private mutating func redirect(_ exchange: Exchange, to target: TransportRequest) async -> Step {
             guard case .success(let response) = exchange.outcome,
@@ -388,9 +392,9 @@ extension Call {
         }
 
         private mutating func redirected(_ exchange: Exchange, to target: TransportRequest) -> Step {
-            // The stored response belongs to another address.
+            // The stored response belongs to another URL.
             var message = cache.candidate.take()?.unconditioned(target) ?? target
-            // A redirect is a part of its attempt, and so of its time.
+            // A redirect is part of its attempt, and shares its total time.
             if let total = message.deadlines.total {
                 // A body that was not read to its end leaves no metrics.
                 let metrics = (try? exchange.outcome.get())?.history.last?.metrics
@@ -400,11 +404,11 @@ extension Call {
             return .send(exchange.next(message, .redirect))
         }
 
-        /// No message follows the exchange: its response is that of the attempt.
+        /// Takes the response of the exchange as the attempt's response, because no other message follows.
         private mutating func accept(_ exchange: Exchange) -> Step {
             exchange.isFinal = true
             guard let response = exchange.response else { return .judge(exchange.outcome, exchange) }
-            // The body's user has checked that the response is accepted.
+            // The reader of the body has checked that the response is accepted.
             if !exchange.arrival.isBodyUsed,
                 let error = snapshot.validation.error(for: response, cut: exchange.arrival.cut)
             {
@@ -441,7 +445,7 @@ extension Call {
             return try recover(outcome, exchange, after: nil)
         }
 
-        /// What the interceptors make of an outcome.
+        /// Passes an outcome to the interceptors and returns their decision.
         private func decision(on outcome: Outcome) async -> ResponseDecision {
             let context = AttemptContext(request: snapshot.request, history: call.history)
             var outcome = outcome
@@ -450,7 +454,7 @@ extension Call {
                 switch await interceptor.didReceive(outcome, context: context) {
                 case .proceed: continue
                 case .succeed(var response):
-                    // A response that the interceptor has made is read as the host's are.
+                    // A response that the interceptor has made is read with the same settings as the host's responses.
                     if response.requestMethod == nil { response = snapshot.prepared(response, snapshot.message.method) }
                     outcome = .success(response)
                     decision = .succeed(response)
@@ -495,7 +499,7 @@ extension Call {
                 switch try reviewed(exchange, after: refresh) {
                 case .ready(let replay):
                     guard let exchange else { break }
-                    // A refused message has changed nothing on the server; those before it may have.
+                    // A refused message has changed nothing on the server, but earlier messages may have.
                     safety = exchange.safetyBefore
                     let next = Outgoing(exchange.message, Cause(reason: .authentication))
                     next.replay = replay
@@ -515,9 +519,9 @@ extension Call {
             return .wait(.delay(delay, after: error), then: next)
         }
 
-        /// The message with another credential, if the response refuses the one that it had; nil if it does not.
+        /// Returns the message with another credential if the response refuses the one that was sent; otherwise nil.
         ///
-        /// - Throws: the reason why there is no other credential.
+        /// - Throws: The reason why there is no other credential.
         private func reviewed(
             _ exchange: Exchange?,
             after refresh: RequestAuthentication.Refresh?
@@ -534,9 +538,8 @@ extension Call {
             )
         }
 
-        /// The time to wait before a retry; nil when there is none.
+        /// Returns the delay before a retry in seconds; nil if the request is not retried.
         private mutating func retryDelay(after error: NetworkError, _ arrival: Arrival) -> TimeInterval? {
-            // Progress resets the retry count.
             if arrival.hasProgressed { counts.retriesSinceProgress = 0 }
             guard arrival.mayBeginAgain, snapshot.retry.mayGoOn(totalCount: counts.retries),
                 let delay = snapshot.retry.delay(
@@ -555,13 +558,13 @@ extension Call {
             return delay
         }
 
-        /// Whether a retry after so many seconds would fail by the open circuit.
+        /// Returns whether a retry after this number of seconds would fail because of the open circuit.
         private func isHeldBack(for delay: TimeInterval) -> Bool {
             guard let breaker = circuitBreaker, !breaker.waits else { return false }
             return host.circuit(to: snapshot.message.url).isOpen(for: delay)
         }
 
-        /// A stale response instead of an error, if the policy and the response allow it.
+        /// Returns a stale response instead of an error, if the policy and the response allow it.
         private func standIn(for error: NetworkError) -> NetworkResponse? {
             guard let candidate = cache.candidate, let stale = lookup?.standIn(candidate, for: error, at: clock.date),
                 var response = snapshot.accepted(stale)
@@ -579,7 +582,8 @@ extension Call {
 
         // MARK: - Wait
 
-        /// Waits without the slot, which goes back when all calls of the job wait, and comes again before the next step.
+        /// Waits without the slot. The job gives up its slot when all its calls wait, and regains it before the next
+        /// step.
         @inline(never)
         private func wait(_ wait: Wait) async {
             let (reason, event): (@Sendable () -> WaitReason, NetworkEvent.Kind?)
@@ -603,7 +607,7 @@ extension Call {
             case .pause(let end): await end.wait()
             }
             await call.job?.returnToSlot(call)
-            // A cancelled call may have been the one to send the trial.
+            // This cancelled call may have been chosen to send the trial, so wake the next call.
             if case .circuit(let circuit) = wait, Task.isCancelled { circuit.wakeNext() }
         }
     }

@@ -4,15 +4,15 @@ extension Call {
     /// How the attempts of a call ended.
     struct Conclusion: Sendable {
         private(set) var result: Result<NetworkResponse, NetworkError>
-        /// The cache's work that follows when the item has been made.
+        /// The cache's work after the item has been made.
         var pendingStore: PendingStore?
-        /// The last accepted response of the network: the one that the cache may store, whatever interceptors make of
-        /// it.
+        /// The last accepted response from the network, which the cache can store, whatever interceptors return
+        /// instead.
         var acceptedResponse: NetworkResponse?
 
         private static let taken = Result<NetworkResponse, NetworkError>.failure(NetworkError(code: .cancelled))
 
-        /// The response; nil for an error. It is not in the conclusion any more.
+        /// Moves the response out of the conclusion; nil for an error.
         mutating func takeResponse() -> NetworkResponse? {
             acceptedResponse = nil
             var taken = Self.taken
@@ -22,7 +22,7 @@ extension Call {
 
         /// Removes a stored response that could not be mapped, or that an interceptor now refuses.
         ///
-        /// - Returns: whether there was one, so that the request is to be sent without it.
+        /// - Returns: Whether there was one, so that the request must be sent without it.
         func removeUnusable(after error: NetworkError?) -> Bool {
             guard let error, ![.cancelled, .timedOut, .notCached].contains(error.code) else { return false }
             switch pendingStore {
@@ -38,7 +38,7 @@ extension Call {
         }
     }
 
-    /// Stores the response, or refreshes the stored response that it came from.
+    /// Stores the response, or refreshes the stored response that was returned.
     func keep(_ conclusion: Conclusion, _ snapshot: RequestSnapshot?) {
         switch conclusion.pendingStore {
         case .store(let deposit):
@@ -60,7 +60,7 @@ extension Call {
 }
 
 extension HostConfiguration {
-    /// Invalidates the stored responses that a request of an unsafe method may have made outdated (RFC 9111, section
+    /// Invalidates the stored responses that a request with an unsafe method may have made outdated (RFC 9111, section
     /// 4.4).
     func invalidateStored(after result: Result<NetworkResponse, NetworkError>) {
         let (history, headers) =

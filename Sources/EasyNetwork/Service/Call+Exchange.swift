@@ -1,16 +1,16 @@
 import Foundation
 
 extension Call.Attempts {
-    /// A message to send. It is an object, as a call under way holds every copy that its steps make of a value.
+    /// A message to send. A class, because a running call keeps each copy of a value that its steps make.
     final class Outgoing {
-        /// Without its credential.
+        /// The message without its credential.
         let message: TransportRequest
         let cause: Cause
-        /// The redirects of this attempt so far.
+        /// The number of redirects in this attempt so far.
         let redirectCount: Int
-        /// The message with a new credential, when the last one was refused.
+        /// The message with a new credential, if the previous one was refused.
         var replay: RequestAuthentication.Authorized?
-        /// The refresh of the credential that it has waited for.
+        /// The credential refresh that the message has waited for.
         var refresh: RequestAuthentication.Refresh?
 
         init(_ message: TransportRequest, _ cause: Cause, redirectCount: Int = 0) {
@@ -20,16 +20,16 @@ extension Call.Attempts {
 
     /// A message that was sent, and its outcome.
     final class Exchange {
-        /// Without its credential.
+        /// The message without its credential.
         let message: TransportRequest
         let redirectCount: Int
-        /// By the host's clock.
+        /// The time at which the message was sent, by the host's clock.
         let begun: TimeInterval
         let outcome: Outcome
         let arrival: Arrival
-        /// What the messages before it allow.
+        /// The retry safety before this message.
         let safetyBefore: RetrySafety
-        /// Whether the response is the last one of its attempt, and no redirect.
+        /// Whether the response is the last of its attempt, and not a redirect.
         var isFinal = false
 
         init(
@@ -43,10 +43,10 @@ extension Call.Attempts {
             (self.begun, self.outcome, self.arrival, self.safetyBefore) = (begun, outcome, arrival, safetyBefore)
         }
 
-        /// The response that is judged.
+        /// The response that is judged; nil if the exchange is not final or has failed.
         var response: NetworkResponse? { isFinal ? try? outcome.get() : nil }
 
-        /// The message that follows in the same attempt.
+        /// Returns the message that follows in the same attempt.
         func next(_ message: TransportRequest, _ reason: NetworkAttempt.Reason) -> Outgoing {
             let count = redirectCount + (reason == .redirect ? 1 : 0)
             return Outgoing(message, Cause(reason: reason), redirectCount: count)
@@ -55,23 +55,26 @@ extension Call.Attempts {
 
     /// How the response to a message arrived.
     struct Arrival {
-        /// Whether the body has gone to its user, so that the response has none.
+        /// Whether the body was passed to its reader, so that the response has no body.
         var isBodyUsed = false
-        /// Whether the response does not fit the bytes stored before, and the message is to be sent again.
+        /// Whether the response does not fit the bytes stored earlier, so that the message must be sent again.
         var startsOver = false
-        /// Whether bytes were gained that need not be sent again.
+        /// Whether bytes were received that need not be sent again.
         var hasProgressed = false
-        /// Whether another response may replace this one.
+        /// Whether another response can replace this one.
         var mayBeginAgain = true
-        /// Why the body of a response that its head decides is not complete; nil if it is.
+        /// The reason why the body is incomplete, for a response that its head decides; nil if the body is complete.
         var cut: NetworkError?
     }
 }
 
-/// One message of a call: what is added to it last, its response, and what is recorded of both.
+/// One message of a call: the last additions to it, its response, and the record of both.
 extension Call.Attempts {
-    /// - Parameter message: with its credential; it is given its cookies, its trace, and the range of a download.
-    /// - Returns: nil when the user has signed out or in since the credential was added: nothing was sent.
+    /// Sends a message and waits for its response.
+    ///
+    /// - Parameter message: The message with its credential. Its cookies, its trace, and the range of a download are
+    ///   added here.
+    /// - Returns: Nil if the user has signed out or in since the credential was added. Nothing was sent in this case.
     @inline(never)
     mutating func transmit(
         _ outgoing: Outgoing,
@@ -79,7 +82,7 @@ extension Call.Attempts {
         _ pass: CircuitPass?
     ) async -> Exchange? {
         let span = call.trace.map { TraceSpan(in: $0.context) }
-        // First, so that what is told of the message is what is sent.
+        // Complete the message before reporting it, so that events show exactly what is sent.
         var (message, read) = (completed(message, span), BodyReading?.none)
         if let consumer = call.request.consumer { (message, read) = await consumer(message) }
         guard isUserCurrent else { return nil }
@@ -89,7 +92,7 @@ extension Call.Attempts {
         return end(outgoing, message.method, body, begun: begun, outcome, arrival, pass)
     }
 
-    /// The message with its cookies and its trace.
+    /// Returns the message with its cookies and its trace.
     @inline(never)
     private func completed(_ message: TransportRequest, _ span: TraceSpan?) -> TransportRequest {
         var message = message
@@ -100,7 +103,7 @@ extension Call.Attempts {
 
     /// Records that a message is sent.
     ///
-    /// - Returns: its response, which has not been started.
+    /// - Returns: The response, which has not been started.
     @inline(never)
     private mutating func begin(
         _ outgoing: Outgoing,
@@ -114,7 +117,7 @@ extension Call.Attempts {
         attempt.span = span
         attempt.cacheMiss = hasSent ? nil : cache.miss
         hasSent = true
-        // The reader of a range decides itself: a range need not repeat its type (RFC 9110, section 15.3.7).
+        // The reader of a range checks the response itself, because a 206 can omit its type (RFC 9110, section 15.3.7).
         let ofReader: BodyStream.Decision = { [snapshot] head in
             head.statusCode == 206 ? nil : snapshot.patience(for: head)
         }
@@ -138,7 +141,7 @@ extension Call.Attempts {
 
     /// Records how a message ended.
     ///
-    /// - Parameter method: of the message that was sent.
+    /// - Parameter method: The method of the message that was sent.
     @inline(never)
     private mutating func end(
         _ outgoing: Outgoing,
@@ -155,7 +158,7 @@ extension Call.Attempts {
         {
             outcome = .success(confirmed)
         }
-        // Moved and not mapped, which would copy the response.
+        // The response is moved, because mapping the outcome would copy it.
         switch consume outcome {
         case .success(let response): outcome = .success(snapshot.prepared(response, method))
         case .failure(let error): outcome = .failure(error)
@@ -170,8 +173,9 @@ extension Call.Attempts {
         return Exchange(outgoing, begun: begun, outcome, arrival, safetyBefore: safetyBefore)
     }
 
-    /// Adds the trace, unless the message has its own. A request that asks for it itself sends it to its own origin,
-    /// the others only to the host's.
+    /// Adds the trace, unless the message has its own. If the request's options enable traces, only messages to the
+    /// request's origin carry the trace. If only the host's settings do, a message must also go to the host's origin.
+    /// The redirect policy can allow other origins.
     private func addTrace(_ trace: TraceContext, to message: inout TransportRequest) {
         let options = snapshot.options
         guard options.sendsTraceContext ?? host.settings.sendsTraceContext, options.customURLRequest == nil,
@@ -188,8 +192,8 @@ extension Call.Attempts {
 
     /// Records how a message ended, and what that means for a retry.
     ///
-    /// - Parameter beginning: of a body that was used while it came, if a listener wants it.
-    /// - Returns: the messages sent so far.
+    /// - Parameter beginning: The beginning of a body that was consumed as it arrived, if a listener wants it.
+    /// - Returns: The messages sent so far.
     private mutating func recordEnd(
         of outcome: Outcome,
         _ message: TransportRequest,
@@ -221,9 +225,9 @@ extension Call.Attempts {
         return history
     }
 
-    /// Tells the circuit how a message ended.
+    /// Reports to the circuit how a message ended.
     private func end(_ pass: CircuitPass, _ outcome: Outcome) {
-        // A failure without a network says nothing of the server.
+        // A failure without a network says nothing about the server.
         if case .failure = outcome, missingNetwork != nil { return }
         if let change = pass.end(outcome, at: clock.date) { call.tell(change) }
     }
@@ -233,7 +237,7 @@ extension Call.Attempts {
 
     @inline(never)
     private func keepCookies(_ headers: HTTPHeaders, from url: URL) {
-        // After a cancel, and after the user has signed out, the jar may have been emptied for another user.
+        // After a cancellation, or after the user has signed out, the jar may have been emptied for another user.
         guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled, isUserCurrent
         else {
             return
@@ -243,7 +247,7 @@ extension Call.Attempts {
 
     // MARK: - The wire
 
-    /// Sends a message, and collects the body of its response or hands it to its reader.
+    /// Sends a message, and collects the body of its response or passes it to its reader.
     private func receive(
         _ message: TransportRequest,
         _ body: BodyStream,
@@ -258,8 +262,8 @@ extension Call.Attempts {
         return received(collected, from: message.url)
     }
 
-    /// Tells the circuit how a trial goes before its end: the others need not wait for its body, nor until a long upload
-    /// has been sent.
+    /// Reports the result of a trial to the circuit before the trial ends. Other calls then wait neither for the
+    /// response's body nor for a long upload.
     @inline(never)
     private func trust(_ pass: CircuitPass, _ body: BodyStream) async {
         guard let timer = pass.trustAfterTrialTime({ [call] in call.tell($0) }) else { return }
@@ -267,7 +271,7 @@ extension Call.Attempts {
         timer.cancel()
     }
 
-    /// Hands the body of a response to its reader.
+    /// Passes the body of a response to its reader.
     @inline(never)
     private func receive(
         _ message: TransportRequest,
@@ -280,7 +284,7 @@ extension Call.Attempts {
         } catch {
             return (.failure(error), Arrival())
         }
-        // Before the body: its end may come much later, or never.
+        // Cookies are stored before the body is read, because the body can end much later, or never.
         keepCookies(head.headers, from: message.url)
         let isAccepted = snapshot.patience(for: head) == nil
         if isAccepted, let maximum = snapshot.validation.maximumBodyCount {
@@ -288,13 +292,13 @@ extension Call.Attempts {
         }
         let end = await read(head, isAccepted, body)
         var arrival = Arrival()
-        // Its trailers and metrics are known only before it is cancelled.
+        // Trailers and metrics must be read before the body is cancelled.
         let response = response(head, message.url, body.end)
         switch end {
         case .collect:
             return received(await body.collect(upTo: BodyStream.decidedLimit, clock), from: message.url)
         case .used:
-            // Enough of it may have come before its end.
+            // The reader can have enough of the body before it ends.
             body.cancel()
             arrival.isBodyUsed = true
         case .again:
@@ -308,7 +312,7 @@ extension Call.Attempts {
         return (.success(response), arrival)
     }
 
-    /// A response that its head decides counts whether its body is complete or not.
+    /// Returns the response or the error. If the head decides, the response counts even if its body is incomplete.
     @inline(never)
     private func received(_ collected: BodyStream.Collected, from url: URL) -> (Outcome, Arrival) {
         var arrival = Arrival()
@@ -325,7 +329,8 @@ extension Call.Attempts {
         }
     }
 
-    /// Whether the head says what follows: a redirect, a refusal, or a challenge though its status is accepted.
+    /// Returns whether the head decides what follows: a redirect, a refusal, or a challenge even if its status is
+    /// accepted.
     private func isDecided(by head: TransportHead) -> Bool {
         snapshot.patience(for: head) != nil || (head.statusCode == 401 && firstCredential?.isExempt == false)
     }

@@ -1,33 +1,33 @@
 import Foundation
 
-/// One request on its way to its one end.
+/// One request, from its start to its single end.
 ///
-/// ``start(_:)`` begins a task, which gets the response, makes the item, and ends the call. ``fail(_:)`` ends it from
-/// outside, at once, whatever the task does. The way through the task is ``Attempts``.
+/// ``start(_:)`` begins a task, which gets the response, makes the item, and ends the call. ``fail(_:)`` ends the call
+/// from outside, at once, whatever the task is doing. ``Attempts`` are the steps of the task.
 final class Call: Sendable {
     /// Called exactly once, on ``WorkQueue``.
     ///
     /// - Parameters:
-    ///   - response: the response, if there is one, even when it could not be mapped.
-    ///   - keep: stores the response in the cache, to be called when the user's callbacks have returned; nil when there
-    ///     is nothing to store.
+    ///   - response: The response, if there is one, even if it could not be mapped.
+    ///   - keep: Stores the response in the cache. Call it when the user's callbacks have returned. Nil if there is
+    ///     nothing to store.
     typealias Completion =
         @Sendable (
             _ response: NetworkResponse?, _ result: Result<any Sendable, NetworkError>, _ keep: (@Sendable () -> Void)?
         ) -> Void
 
-    /// Called on the transport's thread with the bytes that a message and its response have moved, and the length of
-    /// their bodies together, nil while that is not known.
+    /// Called on the transport's thread with the bytes that a message and its response have transferred, and the total
+    /// length of their bodies, which is nil while it is unknown.
     typealias Watcher = @Sendable (_ counts: BodyStream.Counts, _ total: Int64?) -> Void
 
-    /// The message under way.
+    /// The message that is being sent, or whose response is arriving.
     private struct Message {
         let method: NetworkService.Method
         let body: TransportBody
         let response: BodyStream
 
         func tell(_ watcher: @escaping Watcher) {
-            // A body without length because it cannot be read ends the message.
+            // If the body's length is unknown because the body cannot be read, the message fails anyway.
             let length = (try? body.length()).map(Int64.init)
             response.watch { [method] counts in
                 let responseLength = counts.head?.bodyLength(answering: method)
@@ -37,11 +37,10 @@ final class Call: Sendable {
     }
 
     private struct State {
-        /// Nil when the call has ended.
+        /// Nil after the call has ended.
         var completion: Completion?
         var task: Task<Void, Never>?
         var deadline: (any ClockTimer)?
-        /// The messages sent so far.
         var history: [NetworkAttempt] = []
         var number: UInt64?
         var message: Message?
@@ -51,13 +50,14 @@ final class Call: Sendable {
     private static let lastNumber = Locked<UInt64>(0)
 
     let request: CallRequest
-    /// The calls that it is one of.
+    /// The group that the call belongs to.
     let group: CallGroup
-    /// The job that makes the call; nil without one.
+    /// The job that makes the call; nil if there is none.
     let job: (any CallOwner)?
-    /// The span of the job, or of the call itself if it has none; nil without traces.
+    /// The span of the job, or of the call itself if it has no job; nil without traces.
     let trace: TraceSpan?
-    /// The listeners of the job's queue, or of the queue that needs the refresh which makes the call.
+    /// The listeners of the job's queue. For a call that a credential refresh makes, the listeners of the queue that
+    /// needs the refresh.
     private let queueBroadcast: EventBroadcast?
 
     private let state: Locked<State>
@@ -74,7 +74,7 @@ final class Call: Sendable {
 
     var host: HostConfiguration { group.host }
 
-    /// The number of the call in this process, given when it is first asked for.
+    /// The number of the call in this process, assigned when it is first read.
     var number: UInt64 {
         state.withLock { state in
             if let number = state.number { return number }
@@ -95,9 +95,9 @@ final class Call: Sendable {
 
     // MARK: - From the beginning to the end
 
-    /// Adds the call to its groups and begins its task, or fails when a group has been cancelled.
+    /// Adds the call to its groups and begins its task, or fails if a group has been cancelled.
     ///
-    /// - Parameter created: called before the call begins.
+    /// - Parameter created: Called before the call begins.
     func start(_ created: (Call) -> Void = { _ in }) {
         if request.isAnnounced { host.postStart(of: request.request) }
         let (refusal, mayLackSlot) = group.enter(self)
@@ -112,7 +112,7 @@ final class Call: Sendable {
     }
 
     private func begin(after beginning: Promise<Void>?, mayLackSlot: Bool) {
-        // Under the lock, so that the task is cancelled when an end from outside returns.
+        // The task is stored under the lock, so that it is cancelled when `fail` returns.
         let hasBegun = state.withLock { state in
             guard state.completion != nil else { return false }
             state.task = WorkQueue.task {
@@ -122,11 +122,11 @@ final class Call: Sendable {
             }
             return true
         }
-        // `fail` can end a call before `enter` has added it to all groups.
+        // `fail` can end a call before `enter` has added it to all groups, so remove it again.
         if !hasBegun { group.leave(self) }
     }
 
-    /// The task: from the request to the item, or until the call is ended from outside.
+    /// Runs the task, from the request to the item, or until the call is ended from outside.
     private func run() async {
         var (order, show, snapshot) = (request.order, request.show, request.snapshot)
         var conclusion: Conclusion
@@ -150,13 +150,14 @@ final class Call: Sendable {
                 hasLeftSlot = true
                 item = await self.item(of: response, makeItem)
             }
-            // When a stored response can no longer be read, the request is sent.
+            // If a stored response can no longer be read, the request is sent.
             (order, show) = (.pass(.unreadable), nil)
         } while !Task.isCancelled && conclusion.removeUnusable(after: item.failure)
         end(conclusion, item, snapshot)
     }
 
-    /// The task has its item or its error. It is not inlined, so that a call which waits does not hold its frame.
+    /// Ends the call with the item or the error of its task. Not inlined, so that a waiting call does not hold its
+    /// frame.
     @inline(never)
     private func end(
         _ conclusion: consuming Conclusion,
@@ -168,16 +169,16 @@ final class Call: Sendable {
         host.invalidateStored(after: conclusion.result)
         var keep: (@Sendable () -> Void)?
         if case .success = item, conclusion.pendingStore != nil {
-            // The policy of the cache and the request may be asked.
+            // `keep` can call the cache policy's closures and the request, which are user code.
             keep = { [conclusion, snapshot] in WorkQueue.userCode { self.keep(conclusion, snapshot) } }
         }
         var response = conclusion.takeResponse()
-        // This is the only reference here, so that it is not copied.
+        // No other reference to the response exists here, so dropping the body does not copy it.
         if !request.keepsBody, !(request.isAnnounced && host.settings.postsNotifications) { response?.dropBody() }
         WorkQueue.finish { [response, item, keep] in self.complete(response, item, keep, completion) }
     }
 
-    /// Makes the item without the slot.
+    /// Makes the item while the job does not hold its slot.
     @inline(never)
     private func item(
         of response: NetworkResponse,
@@ -194,7 +195,7 @@ final class Call: Sendable {
 
     /// Reads the request and sends it.
     ///
-    /// - Parameter snapshot: the request as it was read, or is read here.
+    /// - Parameter snapshot: The request as it was read earlier. If it is nil, the request is read here.
     @inline(never)
     private func conclude(
         _ order: CacheLookup.Order,
@@ -225,7 +226,7 @@ final class Call: Sendable {
         completion(response, result, keep)
     }
 
-    /// Ends the call from outside; later results of its task are ignored.
+    /// Ends the call from outside. Later results of its task are ignored.
     func fail(_ error: NetworkError) {
         guard let old = close(), let completion = old.completion else { return }
         old.task?.cancel()
@@ -243,14 +244,14 @@ final class Call: Sendable {
         fail(NetworkError(code: .cancelled))
     }
 
-    /// Ends a call that was entered into its group and has not been started: it only stands for a wait.
+    /// Ends a call that was entered into its group but never started, because it only represents a wait.
     ///
-    /// - Returns: false when it has been ended from outside.
+    /// - Returns: False if the call has been ended from outside.
     func end() -> Bool { close() != nil }
 
-    /// Takes the end of the call, which the first one gets.
+    /// Claims the end of the call. Only the first caller gets it.
     ///
-    /// - Returns: what the call had, which is released outside the lock; nil when it has ended.
+    /// - Returns: The state of the call, to be released outside the lock; nil if the call has already ended.
     private func close() -> State? {
         var old = State()
         let isFirst = state.withLock { state in
@@ -266,12 +267,12 @@ final class Call: Sendable {
 
     // MARK: - The deadline
 
-    /// Limits the time of the whole call, in seconds.
+    /// Limits the duration of the whole call, in seconds.
     private func setDeadline(_ timeout: TimeInterval) {
         let timer = host.settings.clock.schedule(after: timeout) { [weak self] in
             self?.fail(NetworkError(code: .timedOut, message: "all attempts together took \(timeout) seconds"))
         }
-        // A second round of attempts has the deadline of the first, unless that has ended.
+        // A second round of attempts keeps the deadline of the first round, unless that deadline has ended.
         let isWanted = state.withLock { state in
             guard state.completion != nil, state.deadline == nil else { return false }
             state.deadline = timer
@@ -280,41 +281,43 @@ final class Call: Sendable {
         if !isWanted { timer.cancel() }
     }
 
-    /// Ends the time of the call: its last byte has come.
+    /// Cancels the deadline, because the last byte has arrived.
     private func endDeadline() {
         state.withLock { $0.deadline.take() }?.cancel()
     }
 
     // MARK: - Events
 
-    /// Whether anything listens to the host, or to the queue of the job.
+    /// Whether the host, or the queue of the job, has listeners.
     var isHeard: Bool { host.broadcast.isHeard || queueBroadcast?.isHeard == true }
 
-    /// The first bytes that a listener wants of a body that is used while it comes; 0 when none does.
+    /// The number of first bytes that listeners want of a body that is consumed as it arrives; 0 if no listener wants
+    /// any.
     var wantedBodyCount: Int {
         isHeard ? max(host.broadcast.wantedBodyCount, queueBroadcast?.wantedBodyCount ?? 0) : 0
     }
 
-    /// Tells the listeners of the job's queue and of the host, if there are any.
+    /// Posts an event to the listeners of the job's queue and of the host, if there are any.
     func tell(_ kind: @autoclosure () -> NetworkEvent.Kind) {
         guard isHeard else { return }
         let kind = kind()
         var told = job?.tell(kind, callNumber: number) ?? []
         if job == nil, let queueBroadcast, queueBroadcast.isHeard {
-            // Without a job, as several may wait for the refresh.
+            // Several jobs can wait for the refresh, so the event names no job.
             told = queueBroadcast.post(NetworkEvent(kind, callNumber: number, host: host.host, trace: trace))
         }
         host.tell(kind, of: self, job, except: told)
     }
 
-    /// The service for the messages of a refresh, whose events the queue of this call's job hears.
+    /// The service for the messages of a refresh. Their events are posted to the queue of this call's job.
     var refreshService: EasyNetworkService { EasyNetworkService(CallGroup(host, heardBy: queueBroadcast)) }
 
     // MARK: - Messages
 
     /// Records the message that is sent next.
     ///
-    /// - Parameter response: is started afterwards, and cancelled when the call is ended from outside.
+    /// - Parameter response: The response, which is started afterwards, and cancelled when the call is ended from
+    ///   outside.
     func noteStart(_ attempt: NetworkAttempt, _ message: TransportRequest, _ response: BodyStream) {
         let next = Message(method: message.method, body: message.body, response: response)
         let (isOver, old, watcher) = state.withLock { state in
@@ -326,9 +329,9 @@ final class Call: Sendable {
         if let watcher { next.tell(watcher) }
     }
 
-    /// Records the end of the message sent last.
+    /// Records the end of the message that was sent last.
     ///
-    /// - Returns: the messages sent so far.
+    /// - Returns: The messages sent so far.
     func noteEnd(_ change: (inout NetworkAttempt) -> Void) -> [NetworkAttempt] {
         state.withLock { state in
             change(&state.history[state.history.count - 1])
@@ -336,13 +339,13 @@ final class Call: Sendable {
         }
     }
 
-    /// Tells of the bytes of the message under way, and of each later one.
+    /// Reports the transferred bytes of the current message, and of each later one.
     func watch(_ watcher: @escaping Watcher) {
         let (message, old) = state.withLock { ($0.message, exchange(&$0.watcher, with: watcher)) }
         withExtendedLifetime(old) {}
         message?.tell(watcher)
     }
 
-    /// The received part of the response under way; nil before the first message and after the end.
+    /// The received part of the current response; nil before the first message and after the end of the call.
     var unreadResponse: BodyStream.Collected? { state.withLock { $0.message }?.response.unread }
 }

@@ -1,14 +1,14 @@
 import Foundation
 
 extension CallGroup {
-    /// Makes a call, waits for its end, and notes that for the operation. Cancelling the task cancels the call.
+    /// Makes a call, waits for its end, and notes the end for the operation. Cancelling the task cancels the call.
     ///
-    /// - Parameter map: see ``start(_:map:completion:)``.
+    /// - Parameter map: See ``start(_:map:completion:)``.
     func result<Item: Sendable>(
         of request: CallRequest,
         map: @escaping @Sendable (NetworkResponse) throws -> Item
     ) async -> Result<Item, NetworkError> {
-        // A group of its own, which is cancelled with the task.
+        // The call gets its own group, which is cancelled with the task.
         let group = CallGroup(partOf: self)
         let caller = caller
         let result = await withTaskCancellationHandler {
@@ -25,8 +25,8 @@ extension CallGroup {
     /// Makes a call.
     ///
     /// - Parameters:
-    ///   - map: makes the item from an accepted response, on ``WorkQueue``.
-    ///   - completion: called exactly once, on ``WorkQueue``.
+    ///   - map: Makes the item from an accepted response, on ``WorkQueue``.
+    ///   - completion: Called exactly once, on ``WorkQueue``.
     func start<Item: Sendable>(
         _ request: CallRequest,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
@@ -40,20 +40,20 @@ extension CallGroup {
         }
     }
 
-    /// An item of a call, in which its type is erased.
+    /// Restores the type of a call's item.
     ///
-    /// - Parameter item: made by the call's `map`, which makes such items: the cast holds.
+    /// - Parameter item: The item, made by the call's `map`, which returns this type. The cast therefore succeeds.
     static func typed<Item: Sendable>(_ item: any Sendable) -> Item {
         // swift-format-ignore: NeverForceUnwrap
         item as! Item
     }
 
-    /// Makes a call for an item of any type. It is not generic, as reading a type's layout at run time costs each
-    /// request.
+    /// Makes a call for an item of any type. The method is not generic, because reading a type's layout at run time
+    /// slows down each request.
     ///
     /// - Parameters:
-    ///   - created: gets the call before it begins.
-    ///   - completion: called exactly once, on ``WorkQueue``.
+    ///   - created: Gets the call before it begins.
+    ///   - completion: Called exactly once, on ``WorkQueue``.
     func begin(
         _ request: CallRequest,
         created: (Call) -> Void = { _ in },

@@ -1,27 +1,28 @@
 import Dispatch
 import Foundation
 
-/// The calls that belong together: those of a service, of an operation, of one task or stream.
+/// A group of calls that belong together: the calls of a service, an operation, a task or a stream.
 ///
-/// A group knows which of its calls are under way, whether all of them wait, so that the operation's slot is given
-/// back, how the last one ended, and that later ones are refused. A group may be part of another one, with which it is
-/// cancelled: that of an operation is part of its service's, that of a task part of the operation's.
+/// A group knows which of its calls are running, whether all of them wait, so that the operation's slot can be given
+/// up, and how the last one ended. A cancelled group refuses later calls. A group can be part of another group, and is
+/// cancelled with it: an operation's group is part of its service's group, and a task's group is part of the
+/// operation's group.
 final class CallGroup: Sendable {
     private struct State {
         /// The error of all later calls; nil while calls are accepted.
         var refusal: NetworkError?
-        /// With the number of calls that entered before each.
+        /// The running calls, each with the number of calls that entered before it.
         var calls: [ObjectIdentifier: (call: Call, place: Int)] = [:]
         var enteredCount = 0
         /// The running operation that makes the calls; nil for a group without an operation.
         var operation: (any CallOwner)?
-        /// The calls that wait, and need no slot, and why if that is told.
+        /// The calls that are waiting without a slot, each with its wait reason if that is reported.
         var waiting: [ObjectIdentifier: (@Sendable () -> WaitReason)?] = [:]
-        /// Whether the operation has given its slot back once, so that it may be without it from then on.
+        /// Whether the operation has given up its slot once. From then on, it can be running without a slot.
         var mayLackSlot = false
-        /// How the last call of the operation ended; nil before that.
+        /// How the last call of the operation ended; nil before any call has ended.
         var lastEnd: Result<Void, NetworkError>?
-        /// The error of a call of the operation, if no end has been told since.
+        /// The error of a call of the operation, if it was not reported to a closure and no later end was.
         var unheardError: NetworkError?
         /// The number of calls by `request(_:success:failure:cached:)` whose closures have not returned.
         var pendingCallbackCount = 0
@@ -33,22 +34,24 @@ final class CallGroup: Sendable {
 
     let host: HostConfiguration
 
-    /// The group that this one is part of.
+    /// The group that this group is part of.
     let parent: CallGroup?
 
-    /// For the calls of a refresh: the listeners of the queue that hears of them. Nil for other groups.
+    /// The listeners of the queue that gets the events of a refresh's calls. Nil for other groups.
     let broadcast: EventBroadcast?
 
     private let state = Locked(State())
 
-    /// - Parameter broadcast: for the calls of a refresh. Default nil.
+    /// Creates a group without a parent.
+    ///
+    /// - Parameter broadcast: For the calls of a refresh, the listeners that get their events. Defaults to `nil`.
     init(_ host: HostConfiguration, heardBy broadcast: EventBroadcast? = nil) {
         self.host = host
         self.broadcast = broadcast
         parent = nil
     }
 
-    /// A group that is cancelled with another one, and can be cancelled without it.
+    /// Creates a group that is cancelled with another group, and can be cancelled by itself.
     init(partOf parent: CallGroup) {
         host = parent.host
         broadcast = parent.broadcast
@@ -62,7 +65,8 @@ final class CallGroup: Sendable {
         refuse(NetworkError(code: .cancelled))
     }
 
-    /// Ends all calls, and all later ones, with this error; the first error stays.
+    /// Ends all calls, and refuses all later ones, with this error. If the group already has an error, the first one is
+    /// used.
     func refuse(_ error: NetworkError) {
         let (calls, refusal) = state.withLock { state in
             let refusal = state.refusal ?? error
@@ -72,10 +76,10 @@ final class CallGroup: Sendable {
         for (call, _) in calls { call.fail(refusal) }
     }
 
-    /// A call begins.
+    /// Adds a call that begins.
     ///
-    /// - Returns: the error, when this group or one that it is part of has been cancelled; and whether the operation that
-    ///   makes the call may be without its slot.
+    /// - Returns: The error, if this group or one that it is part of has been cancelled; and whether the operation that
+    ///   makes the call may be running without its slot.
     func enter(_ call: Call) -> (refusal: NetworkError?, mayLackSlot: Bool) {
         let (refusal, mayLackSlot) = state.withLock { state in
             if state.refusal == nil {
@@ -89,7 +93,7 @@ final class CallGroup: Sendable {
         return (above?.refusal, mayLackSlot || above?.mayLackSlot == true)
     }
 
-    /// A call is over.
+    /// Removes a call that has ended.
     func leave(_ call: Call) {
         let operation = state.withLock { state in
             state.calls[ObjectIdentifier(call)] = nil
@@ -112,7 +116,7 @@ final class CallGroup: Sendable {
         state.withLock { _ = $0.waiting.removeValue(forKey: ObjectIdentifier(call)) }
     }
 
-    /// Why a call waits; nil when none does, or it is not told.
+    /// The reason why a call waits; nil if no call waits or no reason is reported.
     var waitReason: WaitReason? {
         state.withLock { state in
             let reasons = state.waiting.compactMap { id, reason in reason.map { (state.calls[id]?.place ?? 0, $0) } }
@@ -120,7 +124,8 @@ final class CallGroup: Sendable {
         }?()
     }
 
-    /// Whether no call is at work, so that the slot is given back. Asked under the queue's lock.
+    /// Returns whether calls are running and all of them wait, so that the slot can be given up. Called under the
+    /// queue's lock.
     func allCallsWait() -> Bool {
         state.withLock { state in
             guard !state.waiting.isEmpty, state.waiting.count == state.calls.count else { return false }
@@ -131,16 +136,18 @@ final class CallGroup: Sendable {
 
     // MARK: - The operation
 
-    /// - Parameter operation: the started operation that makes the calls from now on.
+    /// Sets the operation that makes the calls from now on.
+    ///
+    /// - Parameter operation: The operation, which has started.
     func setOperation(_ operation: any CallOwner) {
         state.withLock { $0.operation = operation }
     }
 
-    /// The operation finishes.
+    /// Removes the operation, which is finishing.
     ///
-    /// - Parameter callbackQueue: for the closures of calls that it makes afterwards.
+    /// - Parameter callbackQueue: The queue for the closures of calls that the operation makes afterwards.
     func removeOperation(callbackQueue: DispatchQueue?) {
-        // Released outside the lock.
+        // The operation is released outside the lock.
         let old = state.withLock { state in
             state.callbackQueue = callbackQueue
             return state.operation.take()
@@ -148,17 +155,17 @@ final class CallGroup: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// The operation that makes the calls of this group, or of the one it is part of; nil for a call that a condition
-    /// of the operation makes before the operation's work.
+    /// The operation that makes the calls of this group, or of the group that it is part of. Nil for a call that a
+    /// condition of the operation makes before the operation's work.
     var caller: (any CallOwner)? {
         guard let operation = state.withLock({ $0.operation }) else { return parent?.caller }
         return operation.isEvaluatingCondition ? nil : operation
     }
 
-    /// The queue of the closures when the operation has finished.
+    /// The queue for closures after the operation has finished.
     var lastCallbackQueue: DispatchQueue? { state.withLock { $0.callbackQueue } }
 
-    /// Whether the error comes from the group's own operation, whose closures are not called.
+    /// Returns whether the error comes from the group's own operation, whose closures are not called.
     func isSilenced(_ error: NetworkError) -> Bool {
         error.isSilent && (state.withLock { $0.refusal?.isSilent } ?? parent?.isSilenced(error) ?? false)
     }
@@ -167,9 +174,9 @@ final class CallGroup: Sendable {
         state.withLock { $0.pendingCallbackCount += 1 }
     }
 
-    /// The closures of a call have returned, or are not called.
+    /// Notes that the closures of a call have returned, or are not called.
     ///
-    /// - Returns: the error that was not told, if the last call of the operation is over.
+    /// - Returns: The unreported error, if no call of the operation is left.
     func callbackIsDone() -> NetworkError? {
         let (callbacksDone, unheard) = state.withLock { state -> (Promise<Void>?, NetworkError?) in
             state.pendingCallbackCount -= 1
@@ -180,8 +187,8 @@ final class CallGroup: Sendable {
         return unheard
     }
 
-    /// Set when the closures of all refused calls have returned; nil when there are none. Calls that are not refused go
-    /// on, and are not waited for.
+    /// Set when the closures of all refused calls have returned. Nil if the group refuses no calls, or no closures are
+    /// pending. Calls that are not refused continue, and nothing waits for them.
     var refusedCalls: Promise<Void>? {
         state.withLock { state in
             guard state.refusal != nil, state.pendingCallbackCount > 0 else { return nil }
@@ -193,16 +200,16 @@ final class CallGroup: Sendable {
 
     // MARK: - The last end
 
-    /// A call of the operation has ended.
+    /// Notes the end of a call of the operation.
     ///
     /// - Parameters:
-    ///   - error: nil for success.
-    ///   - isHeard: whether a closure or a task is told. Default true.
+    ///   - error: The error; nil for success.
+    ///   - isHeard: Whether a closure or a task receives the end. Defaults to `true`.
     func noteEnd(of error: NetworkError?, isHeard: Bool = true) {
         // The previous errors are released outside the lock.
         let old = state.withLock { state -> (NetworkError?, Result<Void, NetworkError>?)? in
             let unheard = state.unheardError
-            // Among several unheard errors the last one counts, as below.
+            // Among several unreported errors, the last one counts. A cancellation does not replace another error.
             if isHeard {
                 state.unheardError = nil
             } else if let error, unheard == nil || error.code != .cancelled {
@@ -216,7 +223,7 @@ final class CallGroup: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Why the last call of the operation failed; nil when it did not.
+    /// The error of the operation's last call; nil if the call succeeded.
     var failureOfLastCall: NetworkError? {
         state.withLock { $0.lastEnd }?.failure
     }

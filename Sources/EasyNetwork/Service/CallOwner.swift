@@ -1,54 +1,53 @@
 import Foundation
 
-/// A job that makes calls: what its calls need of it.
+/// A job that makes calls, as its calls see it.
 protocol CallOwner: Operation, Sendable {
-    /// The calls of the job.
     var callGroup: CallGroup { get }
-    /// The queue for the closures of its calls.
+    /// The queue for the closures of the job's calls.
     var deliveryQueue: DispatchQueue { get }
     /// Whether the current task evaluates a condition of the job, before its work.
     var isEvaluatingCondition: Bool { get }
 
-    /// Gives the slot back.
+    /// Gives up the slot.
     ///
-    /// - Parameter isWanted: asked under the queue's lock.
+    /// - Parameter isWanted: Called under the queue's lock.
     func releaseSlot(if isWanted: () -> Bool)
-    /// Asks for the slot again, and runs `action` with it; not if it is not wanted any more.
+    /// Requests the slot again, and runs `action` when the job has it, unless it is no longer wanted.
     ///
-    /// - Parameter isWanted: asked under the queue's lock.
+    /// - Parameter isWanted: Called under the queue's lock.
     func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void)
-    /// Begins a call, as a part of the credential refresh that the job belongs to, if there is one.
+    /// Begins a call, as part of the credential refresh that the job belongs to, if there is one.
     ///
-    /// - Parameter begin: gets the beginning of the work that the call is to wait for; nil when it may begin now.
+    /// - Parameter begin: Gets the promise that the call must wait for; nil if the call can begin now.
     func beginCall(_ begin: (Promise<Void>?) -> Void)
 
-    /// - Returns: the span of the job, which it gets with the first call.
+    /// Returns the span of the job, which is created with its first call.
     func joinTrace() -> TraceSpan
-    /// Its number in events; nil for a part of other jobs, which no event names.
+    /// The number of the job in events; nil for a part of other jobs, which events do not name.
     var shownID: UInt64? { get }
-    /// The listeners of its queue.
+    /// The listeners of the job's queue.
     var broadcast: EventBroadcast? { get }
-    /// Tells the listeners of its queue.
+    /// Posts an event to the listeners of the job's queue.
     ///
-    /// - Returns: the owners of the listeners.
+    /// - Returns: The owners of the listeners.
     @discardableResult
     func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?) -> [ObjectIdentifier]
 
-    /// Whether the closures of a call with this end are not called, and so cannot finish the job, which is ended then.
+    /// Returns whether the closures of a call that ends with this error are not called. They cannot finish the job
+    /// then, so the job ends.
     func endsSilently(after error: NetworkError) -> Bool
-    /// No call is left, and this failure of one has not been told.
+    /// Ends the job with the failure of a call that was not reported to a closure. No other call is running.
     func failedUnheard(_ error: NetworkError)
 }
 
 extension CallOwner {
-    /// Waits until the job has its slot.
     func waitForSlot(_ call: Call) async {
         let granted = Promise<Void>()
         reclaimSlot(for: call) { granted.set() }
         await granted.wait()
     }
 
-    /// Gives the slot back when all calls of the job do without.
+    /// Gives up the slot if no call of the job needs it.
     func leaveSlot(_ call: Call, _ reason: (@Sendable () -> WaitReason)? = nil) {
         let group = callGroup
         group.noteWaiting(call, reason)
@@ -61,7 +60,8 @@ extension CallOwner {
         await waitForSlot(call)
     }
 
-    /// Asks for the slot again. A slot that comes after the end of the call is given back, if no other call needs it.
+    /// Requests the slot again. If the slot arrives after the end of the call, it is given up, unless another call
+    /// needs it.
     private func reclaimSlot(for call: Call, _ action: @escaping @Sendable () -> Void) {
         reclaimSlot(if: { !call.isOver }) {
             action()
@@ -69,7 +69,7 @@ extension CallOwner {
         }
     }
 
-    /// The closures of a call have returned, or are not called.
+    /// Notes that the closures of a call have returned, or are not called.
     func callbackIsDone() {
         if let error = callGroup.callbackIsDone() { failedUnheard(error) }
     }

@@ -4,14 +4,14 @@ import Foundation
 final class Circuit: Sendable {
     struct State {
         var circuit = CircuitState()
-        /// In the order of their numbers.
+        /// The waiting calls, which are woken in the order of their numbers.
         var waiting: [UInt64: Promise<Void>] = [:]
         var lastNumber: UInt64 = 0
-        /// The next call is woken no earlier than this, if the one before does not send the trial.
+        /// The earliest time to wake the next call, if the previous one does not send the trial.
         var nextTurn = -TimeInterval.infinity
     }
 
-    /// For messages of errors and reasons.
+    /// The server's name in errors and wait reasons.
     private let host: String
     fileprivate let clock: any NetworkClock
     let state = Locked(State())
@@ -22,12 +22,12 @@ final class Circuit: Sendable {
         self.clock = clock
     }
 
-    /// Whether it is closed, or open longer than it has to be, and no call waits.
+    /// Returns whether the circuit can be removed: no call waits, and it is closed, or has been open long enough.
     func isForgettable(at now: TimeInterval) -> Bool {
         state.withLock { $0.circuit.refusal(at: now) == nil && $0.waiting.isEmpty }
     }
 
-    /// Lets a message through.
+    /// Permits a message to be sent.
     ///
     /// - Throws: ``NetworkError/Code/circuitOpen``.
     func pass(_ breaker: CircuitBreaker) throws(NetworkError) -> CircuitPass {
@@ -41,13 +41,13 @@ final class Circuit: Sendable {
         return CircuitPass(try pass.get(), self, breaker)
     }
 
-    /// Whether messages fail after so many seconds, too.
+    /// Returns whether messages will still fail after this number of seconds.
     func isOpen(for delay: TimeInterval) -> Bool {
         let time = clock.now + delay
         return state.withLock { $0.circuit.nextTrial.map { $0 > time } ?? false }
     }
 
-    /// Why a call waits.
+    /// The reason why a call waits.
     var waitReason: WaitReason {
         let now = clock.now
         let admission = state.withLock { $0.circuit.refusal(at: now) }
@@ -57,7 +57,7 @@ final class Circuit: Sendable {
 
     // MARK: - Waiting
 
-    /// Returns when a message may be let through, for it to ask, or the task is cancelled.
+    /// Returns when the caller can request permission to send, or when the task is cancelled.
     func wait() async {
         let (turn, now) = (Promise<Void>(), clock.now)
         let number = state.withLock { state -> UInt64? in
@@ -69,7 +69,7 @@ final class Circuit: Sendable {
         guard let number else { return }
         setAlarm()
         await turn.wait()
-        // After a cancel.
+        // If the task was cancelled, the entry still exists.
         state.withLock { _ = $0.waiting.removeValue(forKey: number) }
     }
 
@@ -82,8 +82,8 @@ final class Circuit: Sendable {
         ) { [weak self] in self?.wakeNext() }
     }
 
-    /// Wakes one call, which asks for the trial when it has its slot. The next one has its turn a second later, so that
-    /// a call whose slot does not come holds nobody up.
+    /// Wakes one call, which requests the trial when it has its slot. The next call is woken a second later, so that a
+    /// call that does not get its slot does not block the others.
     func wakeNext() {
         let now = clock.now
         let turn = state.withLock { state -> Promise<Void>? in
@@ -99,7 +99,9 @@ final class Circuit: Sendable {
 
     // MARK: - The ends of messages
 
-    /// - Returns: the opening or the closing of the circuit.
+    /// Records the end of a message.
+    ///
+    /// - Returns: The event, if the circuit has opened or closed.
     @discardableResult
     fileprivate func note(_ end: (inout CircuitState, _ now: TimeInterval) -> CircuitState.Change?) -> NetworkEvent
         .Kind?
@@ -123,8 +125,8 @@ final class Circuit: Sendable {
     }
 }
 
-/// Lets one message through the circuit to its server, and tells that how it ended. A trial that is not told so is
-/// given up with the pass.
+/// The permission to send one message to a server. It reports to the circuit how the message ended. If a trial reports
+/// nothing, it is given up when the pass is released.
 final class CircuitPass: Sendable {
     private let pass: CircuitState.Pass
     private let circuit: Circuit
@@ -142,8 +144,10 @@ final class CircuitPass: Sendable {
 
     var isTrial: Bool { pass.isTrial }
 
-    /// - Parameter date: now, for a `Retry-After` that is a date.
-    /// - Returns: the opening or the closing of the circuit.
+    /// Reports the outcome of the message.
+    ///
+    /// - Parameter date: The current date, for a `Retry-After` that is a date.
+    /// - Returns: The event, if the circuit has opened or closed.
     func end(_ outcome: Result<NetworkResponse, NetworkError>, at date: Date) -> NetworkEvent.Kind? {
         switch outcome {
         case .success(let response): end(breaker.verdict(on: response.statusCode, response.headers, at: date))
@@ -151,14 +155,15 @@ final class CircuitPass: Sendable {
         }
     }
 
-    /// The head of the answer to a trial is its end: the body may come much later, or never.
+    /// Reports the head of a response. It is the end of a trial, because the body can end much later, or never.
     func end(_ head: TransportHead, at date: Date) -> NetworkEvent.Kind? {
         end(breaker.verdict(on: head.statusCode, head.headers, at: date))
     }
 
-    /// Calls `action` with the closing of the circuit if the trial has run for ``CircuitBreaker/trialTime`` by then.
+    /// Closes the circuit, and calls `action` with the event, if the trial is still running after
+    /// ``CircuitBreaker/trialTime``.
     ///
-    /// - Returns: the timer; nil for a message that is not a trial.
+    /// - Returns: The timer; nil for a message that is not a trial.
     func trustAfterTrialTime(_ action: @escaping @Sendable (NetworkEvent.Kind) -> Void) -> (any ClockTimer)? {
         guard isTrial else { return nil }
         return circuit.clock.schedule(after: breaker.trialTime > 0 ? breaker.trialTime : 0) { [self] in

@@ -1,20 +1,20 @@
 import Foundation
 
 extension EasyNetworkService {
-    /// Sends a request and returns its answers: that of the cache, if the policy is
-    /// ``CachePolicy/Reading/cacheThenNetwork`` and there is a valid one, then the last one.
+    /// Sends a request and returns its responses: the cached one, if the policy is
+    /// ``CachePolicy/Reading/cacheThenNetwork`` and the cache has a valid response, and then the final one.
     ///
     /// ```swift
     /// for try await response in service.responses(to: news) { show(try response.decode(News.self)) }
     /// ```
     ///
-    /// The request is sent by this call. Ending the iteration cancels it. There are at most two answers, and a slow
-    /// reader gets both.
+    /// This call sends the request. Ending the iteration cancels it. There are at most two responses, and a slow reader
+    /// gets both.
     ///
-    /// - Throws: from the iteration, the ``NetworkError`` that ``send(_:ignoringCache:)`` throws.
+    /// - Throws: From the iteration, the ``NetworkError`` that ``send(_:ignoringCache:)`` throws.
     public func responses(to request: some BaseAPIRequest) -> AsyncThrowingStream<NetworkResponse, any Error> {
         AsyncThrowingStream { continuation in
-            // A group of its own, which is cancelled with the iteration.
+            // The call gets its own group, which is cancelled with the iteration.
             let group = CallGroup(partOf: group)
             let caller = group.caller
             var call = CallRequest(request)
@@ -28,13 +28,14 @@ extension EasyNetworkService {
         }
     }
 
-    /// The answer that the cache has for a request, if it is valid by the request's policy; the request is not sent.
-    /// With ``CachePolicy/Reading/network`` it is found, too, as the program asks for it.
+    /// Returns the cached response to a request, if it is valid under the request's policy. The request is not sent. A
+    /// stored response is found even with ``CachePolicy/Reading/network``, because the caller requests it explicitly.
     ///
     /// - Throws: ``NetworkError/Code/notCached``, with ``NetworkError/cacheMiss``;
     ///   ``NetworkError/Code/invalidRequest``.
     public func cachedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
-        // Not on the caller's executor, which may be the main actor: it encodes the request and reads the answer.
+        // The lookup encodes the request and reads the response. It must not run on the caller's executor, which can be
+        // the main actor.
         try await WorkQueue.task { await self.lookUp(request) }.value.get()
     }
 
@@ -56,11 +57,11 @@ extension EasyNetworkService {
         }
     }
 
-    /// Stores an answer made by the program as if it had come now, by the policy of the request.
-    /// ``CachePolicy/isStorable`` is not asked: the program has decided.
+    /// Stores a response made by the program as if it had just arrived, under the request's policy.
+    /// ``CachePolicy/isStorable`` is not called, because the program has decided.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores no answers or finds no key, for
-    ///   a 206, and when the rules of ``CachePolicy/http`` forbid to store this answer.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the request's policy stores no responses or finds no key, if
+    ///   the status is 206, or if the rules of ``CachePolicy/http`` forbid storing this response.
     public func store(_ response: NetworkResponse, for request: some BaseAPIRequest) throws(NetworkError) {
         let snapshot = try RequestSnapshot(request, request.options, for: configuration)
         let date = configuration.settings.clock.date
@@ -78,9 +79,9 @@ extension EasyNetworkService {
         deposit.lookup.cache.store(entry, in: deposit.lookup.policy.storage)
     }
 
-    /// Removes the cached answers to a request. An answer that is under way is not stored.
+    /// Removes the cached responses to a request. A response that is currently being received is not stored.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the request cannot be built.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the request cannot be built.
     public func removeCachedResponse(for request: some BaseAPIRequest) throws(NetworkError) {
         let snapshot = try RequestSnapshot(request, request.options, for: configuration)
         if let cache = snapshot.cache(.standard), let key = cache.key(for: snapshot.message) {

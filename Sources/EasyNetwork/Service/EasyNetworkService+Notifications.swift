@@ -1,24 +1,24 @@
 import Foundation
 
-/// The name of the notification that is posted when a server answers 401 or refuses a credential in another way, and
-/// the request ends with that, before its failure is delivered. It is not posted when an ``Authenticator`` gets another
-/// credential in time.
+/// The name of the notification that is posted when a request ends with ``NetworkError/Code/unauthorized``: the server
+/// responded with 401 or refused the credential in another way. It is posted before the failure is delivered. It is not
+/// posted if an ``Authenticator`` gets another credential in time.
 ///
-/// It is posted on a background queue. Its object is the ``HostConfiguration``; its user info has the ``NetworkError``
-/// under ``EasyNetworkService/errorKey``.
+/// The notification is posted on a background queue. Its object is the ``HostConfiguration``. Its user info contains
+/// the ``NetworkError`` under ``EasyNetworkService/errorKey``.
 public let DidPerformUnauthorizedOperation = "DidPerformUnauthorizedOperation"
 
-/// The notifications about requests, posted to `NotificationCenter.default` when ``HostSettings/postsNotifications`` is
+/// The notifications about requests, posted to `NotificationCenter.default` if ``HostSettings/postsNotifications`` is
 /// true.
 ///
-/// The object is the ``HostConfiguration``. A request that joins another one's answer posts none, and neither does a
-/// revalidation in the background (`stale-while-revalidate`).
+/// The object is the ``HostConfiguration``. Neither a request that shares another request's response nor a background
+/// revalidation (`stale-while-revalidate`) posts notifications.
 extension EasyNetworkService {
-    /// Posted when a request begins; each one also ends. The request is under ``requestKey``. Posted on the thread that
-    /// begins it, for an operation a thread of its queue.
+    /// Posted when a request begins. Each request that begins also ends. The request is under ``requestKey``. Posted on
+    /// the thread that begins the request, which for an operation is a thread of its queue.
     public static let requestDidStartNotification = Notification.Name("EasyNetworkRequestDidStart")
-    /// Posted when a request has ended, before its result is delivered; that of a cancelled operation may be delivered
-    /// first. The request is under ``requestKey``, the ``NetworkResponse`` under ``responseKey`` or the
+    /// Posted when a request has ended, before its result is delivered. The result of a cancelled operation can be
+    /// delivered first. The request is under ``requestKey``, the ``NetworkResponse`` under ``responseKey`` or the
     /// ``NetworkError`` under ``errorKey``. Posted on a background queue.
     public static let requestDidFinishNotification = Notification.Name("EasyNetworkRequestDidFinish")
 
@@ -48,7 +48,7 @@ extension HostConfiguration {
     }
 
     private func post(_ name: Notification.Name, _ information: [String: Any]) {
-        // Observers may block.
+        // Observers can block.
         WorkQueue.userCode {
             NotificationCenter.default.post(name: name, object: self, userInfo: information)
         }

@@ -1,20 +1,19 @@
 import Dispatch
 import Foundation
 
-/// Sends requests to one host and returns validated answers.
+/// Sends requests to one host and returns validated responses.
 ///
 /// ```swift
 /// let service = EasyNetworkService(HostConfiguration.shared)
 /// let response = try await service.send(PingRequest())
 /// ```
 ///
-/// Every request ends exactly once, with an answer whose status is accepted or with a ``NetworkError``. All members may
-/// be used from any thread. No user code is called on the transport's threads.
+/// Every request ends exactly once, with a response whose status is accepted or with a ``NetworkError``. All members
+/// can be used from any thread. No user code is called on the transport's threads.
 public final class EasyNetworkService: Sendable {
-    /// The calls of this service.
     let group: CallGroup
 
-    /// The host that requests go to.
+    /// The host that requests are sent to.
     public var configuration: HostConfiguration { group.host }
 
     /// Creates a service for a host.
@@ -26,20 +25,23 @@ public final class EasyNetworkService: Sendable {
         self.group = group
     }
 
-    /// Sends a request and passes the JSON value of the answer to a closure.
+    /// Sends a request and passes the JSON value of the response to a closure.
     ///
-    /// Exactly one of the two closures is called, once, on the host's ``HostSettings/callbackQueue``, or on the
-    /// operation's ``ServiceOperation/callbackQueue`` for the service of a ``ServiceOperation``. Such a service calls
-    /// neither closure when the operation was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor
-    /// after ``ResponseDecision/stop``, which ends the operation. A call that fails and has no `failure` ends the
-    /// operation with its error when no other call of it is under way.
+    /// Exactly one of the closures `success` and `failure` is called, once. It runs on the host's
+    /// ``HostSettings/callbackQueue``, or, for the service of a ``ServiceOperation``, on the operation's
+    /// ``ServiceOperation/callbackQueue``. Such a service calls neither closure if the operation was cancelled and
+    /// ``ServiceOperation/silencesCancellation`` is true, nor after ``ResponseDecision/stop``, which ends the
+    /// operation. If a call fails and has no `failure`, the operation ends with its error, unless another call of the
+    /// operation is running.
     ///
     /// - Parameters:
-    ///   - request: the request.
-    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
-    ///   - failure: gets the error; a body that is not JSON is ``NetworkError/Code/cannotParseResponse``. Default nil.
-    ///   - cached: called at most once before the other two, on the same queue, with the cache's body as JSON, when the
-    ///     network's will follow: the policy is ``CachePolicy/Reading/cacheThenNetwork``. Default nil.
+    ///   - request: The request.
+    ///   - success: Gets the body as `JSONSerialization` reads it; nil if the body is empty. Defaults to `nil`.
+    ///   - failure: Gets the error. A body that is not JSON fails with ``NetworkError/Code/cannotParseResponse``.
+    ///     Defaults to `nil`.
+    ///   - cached: Called at most once before the other closures, on the same queue, with the JSON value of the cached
+    ///     body, if the network's response will follow. This happens with ``CachePolicy/Reading/cacheThenNetwork``.
+    ///     Defaults to `nil`.
     public func request(
         _ request: some BaseAPIRequest,
         success: (@Sendable (Any?) -> Void)? = nil,
@@ -51,8 +53,8 @@ public final class EasyNetworkService: Sendable {
         self.request(request, successWithResponse, failure, cached)
     }
 
-    /// Sends a request, and calls back with the body as JSON and the whole response, for its headers, its
-    /// ``NetworkResponse/source`` or what interceptors attached.
+    /// Sends a request, and passes the JSON value of the body and the complete response to a closure. Use the response
+    /// to read its headers, its ``NetworkResponse/source`` or values that interceptors attached.
     ///
     /// ```swift
     /// service.request(GetUsers(), successWithResponse: { json, response in
@@ -60,7 +62,7 @@ public final class EasyNetworkService: Sendable {
     /// })
     /// ```
     ///
-    /// Otherwise as `request(_:success:failure:cached:)`.
+    /// For everything else, see `request(_:success:failure:cached:)`.
     public func request(
         _ request: some BaseAPIRequest,
         successWithResponse: @escaping @Sendable (Any?, NetworkResponse) -> Void,
@@ -82,7 +84,7 @@ public final class EasyNetworkService: Sendable {
         self.request(request, caller, hears) { part, done in
             var isEnd: Bool { if case .end = part { true } else { false } }
             WorkQueue.call(on: callbackQueue, inPlace: isEnd) {
-                // Not before, so that a finish() in the closure finds this end.
+                // Note the end here and not earlier, so that a `finish()` in the closure finds this end.
                 if case .end(let result) = part { caller?.callGroup.noteEnd(of: result.failure) }
                 WorkQueue.userCode {
                     switch part {
@@ -96,15 +98,15 @@ public final class EasyNetworkService: Sendable {
         }
     }
 
-    /// A part of a call that a closure is told.
+    /// A result that is passed to a closure.
     private enum Part: Sendable {
         case cached(JSONAnswer)
         case end(Result<JSONAnswer, NetworkError>)
     }
 
-    /// - Parameters:
-    ///   - hears: the closures that there are.
-    ///   - deliver: calls one of them, and then `done`.
+    /// Sends a request, and delivers its results to the closures that exist.
+    ///
+    /// - Parameter deliver: Calls one of the closures, and then `done`.
     private func request(
         _ request: some BaseAPIRequest,
         _ caller: (any CallOwner)?,
@@ -112,7 +114,7 @@ public final class EasyNetworkService: Sendable {
         _ deliver: @escaping @Sendable (Part, _ done: @escaping @Sendable () -> Void) -> Void
     ) {
         caller?.callGroup.callbackIsPending()
-        // The end waits for the closure of the cache's answer, which is not called after it.
+        // The end waits until the closure `cached` has returned. `cached` is not called after the end.
         let cachedDelivery = hears.cached ? Locked<(delivery: Promise<Void>?, isOver: Bool)>((nil, false)) : nil
         var cached: (@Sendable (any Sendable) -> Void)?
         if let cachedDelivery {
@@ -152,16 +154,17 @@ public final class EasyNetworkService: Sendable {
         }
     }
 
-    /// `request(_:success:failure:cached:)` for a handler that takes an `NSError`, as `failure: handleFailure`.
+    /// Sends a request like `request(_:success:failure:cached:)`, for a handler that takes an `NSError`, such as
+    /// `failure: handleFailure`.
     ///
     /// A closure that does not name the type of its parameter gets a ``NetworkError``.
     ///
     /// - Parameters:
-    ///   - request: the request.
-    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
-    ///   - failure: gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
-    ///   - cached: gets the cache's body as JSON, when the network's will follow. Default nil.
-    // Without the attribute, a closure with an untyped parameter would fit both.
+    ///   - request: The request.
+    ///   - success: Gets the body as `JSONSerialization` reads it; nil if the body is empty. Defaults to `nil`.
+    ///   - failure: Gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
+    ///   - cached: Gets the JSON value of the cached body, if the network's response will follow. Defaults to `nil`.
+    // Without the attribute, a closure with an untyped parameter would match both methods.
     @_disfavoredOverload
     public func request(
         _ request: some BaseAPIRequest,
@@ -174,8 +177,9 @@ public final class EasyNetworkService: Sendable {
         self.request(request, success: success, failure: typed, cached: cached)
     }
 
-    /// `request(_:success:failure:cached:)` with closures that run on the main actor, whatever the callback queue is:
-    /// those of an operation for a user interface. The main queue must be running: an app's does.
+    /// Sends a request like `request(_:success:failure:cached:)`. The closures run on the main actor, whatever the
+    /// callback queue is. Use it in operations for a user interface. The main queue must be running, as it is in an
+    /// app.
     ///
     /// ```swift
     /// final class SignOut: ServiceOperation, @unchecked Sendable {
@@ -194,10 +198,11 @@ public final class EasyNetworkService: Sendable {
     /// ```
     ///
     /// - Parameters:
-    ///   - request: the request.
-    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty; nil for none.
-    ///   - failure: gets the error; a body that is not JSON is ``NetworkError/Code/cannotParseResponse``. Default nil.
-    ///   - cached: gets the cache's body as JSON, when the network's will follow. Default nil.
+    ///   - request: The request.
+    ///   - success: Gets the body as `JSONSerialization` reads it; nil if the body is empty. Pass `nil` for no closure.
+    ///   - failure: Gets the error. A body that is not JSON fails with ``NetworkError/Code/cannotParseResponse``.
+    ///     Defaults to `nil`.
+    ///   - cached: Gets the JSON value of the cached body, if the network's response will follow. Defaults to `nil`.
     public func requestOnMain(
         _ request: some BaseAPIRequest,
         success: (@MainActor (Any?) -> Void)?,
@@ -209,8 +214,8 @@ public final class EasyNetworkService: Sendable {
         requestOnMain(request, successWithResponse, failure, cached)
     }
 
-    /// `request(_:successWithResponse:failure:)` with closures that run on the main actor, whatever the callback queue
-    /// is.
+    /// Sends a request like `request(_:successWithResponse:failure:)`. The closures run on the main actor, whatever the
+    /// callback queue is.
     public func requestOnMain(
         _ request: some BaseAPIRequest,
         successWithResponse: @escaping @MainActor (Any?, NetworkResponse) -> Void,
@@ -242,14 +247,14 @@ public final class EasyNetworkService: Sendable {
         }
     }
 
-    /// `requestOnMain(_:success:failure:cached:)` for a handler that takes an `NSError`.
+    /// Sends a request like `requestOnMain(_:success:failure:cached:)`, for a handler that takes an `NSError`.
     ///
     /// - Parameters:
-    ///   - request: the request.
-    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty; nil for none.
-    ///   - failure: gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
-    ///   - cached: gets the cache's body as JSON, when the network's will follow. Default nil.
-    // See the other one.
+    ///   - request: The request.
+    ///   - success: Gets the body as `JSONSerialization` reads it; nil if the body is empty. Pass `nil` for no closure.
+    ///   - failure: Gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
+    ///   - cached: Gets the JSON value of the cached body, if the network's response will follow. Defaults to `nil`.
+    // Without the attribute, a closure with an untyped parameter would match both methods.
     @_disfavoredOverload
     public func requestOnMain(
         _ request: some BaseAPIRequest,
@@ -262,19 +267,20 @@ public final class EasyNetworkService: Sendable {
         requestOnMain(request, success: success, failure: typed, cached: cached)
     }
 
-    /// Sendable because one closure makes the value and the next reads it, without other references.
+    /// A JSON value and its response. Sendable because one closure makes the value and the next reads it, without other
+    /// references.
     private struct JSONAnswer: @unchecked Sendable {
         let json: Any?
         let response: NetworkResponse
     }
 
-    /// Sends a request and returns the answer.
+    /// Sends a request and returns the response.
     ///
     /// Cancelling the task cancels the request.
     ///
     /// - Parameters:
-    ///   - request: the request.
-    ///   - ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
+    ///   - request: The request.
+    ///   - ignoringCache: See ``RequestOperation/ignoresCache``. Defaults to `false`.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent, an error of the transport,
     ///   ``NetworkError/Code/unacceptableStatus``, ``NetworkError/Code/unauthorized``, or
     ///   ``NetworkError/Code/cancelled``.
@@ -290,9 +296,9 @@ public final class EasyNetworkService: Sendable {
     /// Cancelling the task cancels the request.
     ///
     /// - Parameters:
-    ///   - request: the request.
-    ///   - ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
-    /// - Throws: the errors of ``send(_:ignoringCache:)``, and the error of making the item, as a ``NetworkError``.
+    ///   - request: The request.
+    ///   - ignoringCache: See ``RequestOperation/ignoresCache``. Defaults to `false`.
+    /// - Throws: The errors of ``send(_:ignoringCache:)``, and errors of making the item, as a ``NetworkError``.
     public func perform<Request: APIRequest>(
         _ request: Request,
         ignoringCache: Bool = false
@@ -307,7 +313,7 @@ public final class EasyNetworkService: Sendable {
     /// print(users.count, response.headers["X-RateLimit-Remaining"] ?? "")
     /// ```
     ///
-    /// Otherwise as ``perform(_:ignoringCache:)``.
+    /// For everything else, see ``perform(_:ignoringCache:)``.
     public func performWithResponse<Request: APIRequest>(
         _ request: Request,
         ignoringCache: Bool = false

@@ -1,20 +1,20 @@
 import Dispatch
 import Foundation
 
-/// Writes all events to standard error when the environment asks for it: `EASYNETWORK_LOG=bodies`, `heads`, `debug`,
-/// `info` or `error`. `bodies:1000` shows so many bytes of each body.
+/// Writes all events to standard error if the environment variable `EASYNETWORK_LOG` is set to `bodies`, `heads`,
+/// `debug`, `info` or `error`. With `bodies:1000`, the log shows that many bytes of each body.
 struct EnvironmentLog {
-    /// Nil when the environment does not ask for it.
+    /// Nil if the variable is not set.
     static let shared = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"].flatMap(EnvironmentLog.init)
 
     private let writer: LogWriter
-    /// Hears every queue and host; nil when the level is not known.
+    /// Listens to every queue and host; nil if the value of the variable is unknown.
     let listener: EventBroadcast.Listener?
 
     private init?(_ order: String) {
         guard !order.isEmpty else { return nil }
         _ = atexit {
-            // The last lines, unless the target is blocked.
+            // Write the last lines before the process exits, unless the target is blocked.
             let isSettled = DispatchSemaphore(value: 0)
             EnvironmentLog.shared?.writer.settle { isSettled.signal() }
             _ = isSettled.wait(timeout: .now() + 1)
@@ -25,7 +25,7 @@ struct EnvironmentLog {
         listener = setting.map { setting in
             EventBroadcast.Listener(
                 receive: { event in
-                    // The start and the end of a call are those of its job.
+                    // The start and the end of a job's call are not logged, because the job's start and end are.
                     if event.queueOfCall == nil { writer.add(event) { event.logLine } }
                 },
                 bodyCount: setting.wantedBodyCount,

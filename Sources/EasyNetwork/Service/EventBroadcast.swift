@@ -1,23 +1,24 @@
 /// The listeners of a queue or of a host.
 ///
-/// An event is noted in its order, if necessary under the lock of a queue, and delivered outside of all locks, by one
-/// thread at a time.
+/// Events are recorded in order, if necessary under the lock of a queue. They are delivered outside of all locks, by
+/// one thread at a time.
 package final class EventBroadcast: Sendable {
     struct Listener: Sendable {
-        /// Called on any thread, possibly the transport's: it must not block.
+        /// Called on any thread, possibly the transport's, so it must not block.
         let receive: @Sendable (NetworkEvent) -> Void
         /// Called when there will be no more events.
         var finish: @Sendable () -> Void = {}
-        /// The first bytes that it wants of bodies that are used while they come.
+        /// The number of first bytes that the listener wants of bodies that are consumed as they arrive.
         var bodyCount = 0
-        /// Who has it. What one owner hears from a queue, the host does not tell it again.
+        /// The owner of the listener. If an owner receives an event from a queue, the host does not post it to that
+        /// owner again.
         var owner: ObjectIdentifier?
     }
 
     private enum Delivery {
-        /// To the listeners with these numbers, but for those of some owners.
+        /// An event for the listeners with these numbers, except those of some owners.
         case event(NetworkEvent, ClosedRange<Int>, except: [ObjectIdentifier])
-        /// Between two events.
+        /// An action between two events.
         case action(@Sendable () -> Void)
     }
 
@@ -29,7 +30,7 @@ package final class EventBroadcast: Sendable {
     }
 
     private let state: Locked<State>
-    /// Whether there are listeners, which every step of every job asks. Set under the lock.
+    /// Whether there are listeners. Every step of every job reads this flag. It is set under the lock.
     private let heard: Flag
 
     init() {
@@ -41,12 +42,15 @@ package final class EventBroadcast: Sendable {
 
     var isHeard: Bool { heard.isSet }
 
-    /// The first bytes that a listener wants of bodies that are used while they come; 0 when none does.
+    /// The number of first bytes that listeners want of bodies that are consumed as they arrive; 0 if no listener wants
+    /// any.
     var wantedBodyCount: Int {
         state.withLock { $0.listeners.reduce(0) { max($0, $1.listener.bodyCount) } }
     }
 
-    /// - Returns: the number for ``remove(_:)``.
+    /// Adds a listener.
+    ///
+    /// - Returns: The number for ``remove(_:)``.
     func add(_ listener: Listener) -> Int {
         state.withLock { state in
             state.lastNumber += 1
@@ -62,16 +66,17 @@ package final class EventBroadcast: Sendable {
             heard.isSet = !state.listeners.isEmpty
             return removed
         }
-        // Released outside the lock.
+        // The listener is released outside the lock.
         withExtendedLifetime(removed) {}
     }
 
-    /// Notes an event for ``deliver()``.
+    /// Records an event for ``deliver()``.
     ///
     /// - Parameters:
-    ///   - number: of the only listener that receives it; nil, the default, for all of this moment.
-    ///   - told: the owners whose listeners do not receive it. Default none.
-    /// - Returns: the owners of the listeners.
+    ///   - number: The number of the only listener that receives the event. Defaults to `nil`: all current listeners
+    ///     receive it.
+    ///   - told: The owners whose listeners do not receive the event. Empty by default.
+    /// - Returns: The owners of the listeners.
     @discardableResult
     func note(_ event: NetworkEvent, for number: Int? = nil, except told: [ObjectIdentifier] = []) -> [ObjectIdentifier]
     {
@@ -88,7 +93,7 @@ package final class EventBroadcast: Sendable {
         return note(event, except: told)
     }
 
-    /// Delivers the noted events, unless another thread is at it, which then delivers them too.
+    /// Delivers the recorded events. If another thread is delivering, that thread delivers these, too.
     func deliver() {
         state.drain(\.isDelivering) { state in
             state.pending.isEmpty ? nil : (pending: state.pending.take(), listeners: state.listeners)
@@ -105,7 +110,7 @@ package final class EventBroadcast: Sendable {
         }
     }
 
-    /// Returns when all events up to now have been delivered.
+    /// Returns when all events so far have been delivered.
     func settled() async {
         await withCheckedContinuation { continuation in
             state.withLock { $0.pending.append(.action { continuation.resume() }) }
@@ -113,7 +118,7 @@ package final class EventBroadcast: Sendable {
         }
     }
 
-    /// Tells the listeners that there will be no more events.
+    /// Notifies the listeners that there will be no more events, and removes them.
     func finish() {
         let listeners = state.withLock { state in
             heard.isSet = false
@@ -122,9 +127,9 @@ package final class EventBroadcast: Sendable {
         for (_, listener) in listeners { listener.finish() }
     }
 
-    /// A sequence of the events from now on.
+    /// Returns a sequence of the events from now on, which keeps the newest `count` events for a slow reader.
     ///
-    /// - Parameter add: adds the listener and returns its number.
+    /// - Parameter add: Adds the listener and returns its number.
     func stream(keeping count: Int, add: (Listener) -> Int) -> AsyncStream<NetworkEvent> {
         AsyncStream(bufferingPolicy: .bufferingNewest(count)) { continuation in
             let number = add(Listener(receive: { continuation.yield($0) }, finish: { continuation.finish() }))
@@ -133,7 +138,7 @@ package final class EventBroadcast: Sendable {
     }
 }
 
-/// A listener that is told events until this is released.
+/// A listener that receives events until this object is released.
 package final class EventSubscription: Sendable {
     private let broadcast: EventBroadcast
     private let number: Int
@@ -147,7 +152,7 @@ package final class EventSubscription: Sendable {
         broadcast.remove(number)
     }
 
-    /// Returns when all events up to now have been received.
+    /// Returns when all events so far have been received.
     package func settled() async {
         await broadcast.settled()
     }

@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// A server and its settings: addresses, headers, deadlines, retries, redirects, credentials, transport.
+/// A server and its settings: base URL, headers, deadlines, retries, redirects, credentials, transport.
 ///
 /// Set the program's host once at launch, before the first request is made:
 ///
@@ -18,14 +18,14 @@ import Foundation
 /// }
 /// ```
 ///
-/// A configuration never changes. A new value of ``shared`` applies to operations and services made after that.
-/// Several hosts can be used at once, each with its own ``EasyNetworkService``.
+/// A configuration never changes. A new value of ``shared`` applies to operations and services that are created later.
+/// You can use several hosts at once, each with its own ``EasyNetworkService``.
 public final class HostConfiguration: Sendable {
     private static let sharedConfiguration = Locked(HostConfiguration(baseURL: nil))
 
     /// The host of requests that name no other.
     ///
-    /// Until it is set there is no base URL: requests with an absolute URL work, requests with a path fail with
+    /// Until it is set, there is no base URL. Requests with an absolute URL work, and requests with a path fail with
     /// ``NetworkError/Code/invalidRequest``.
     public static var shared: HostConfiguration {
         get { sharedConfiguration.withLock { $0 } }
@@ -34,9 +34,9 @@ public final class HostConfiguration: Sendable {
 
     /// Makes a host with this base URL the ``shared`` one.
     ///
-    /// - Parameter string: an absolute http or https URL, with or without a path. A user and a password in it are
-    ///   refused: they belong in ``RequestOptions/credential`` or in ``HostSettings/authentication``.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for any other string; ``shared`` stays as it was.
+    /// - Parameter string: An absolute http or https URL, with or without a path. It must not contain a user or a
+    ///   password: set them in ``RequestOptions/credential`` or ``HostSettings/authentication``.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for any other string. ``shared`` does not change then.
     @discardableResult
     public static func baseURL(_ string: String) throws(NetworkError) -> HostConfiguration {
         let configuration = HostConfiguration(baseURL: try URLBuilder.base(string))
@@ -50,29 +50,30 @@ public final class HostConfiguration: Sendable {
     /// The host of ``HostSettings/baseURL``, with the port if the URL names one.
     let host: String?
 
-    /// The components of ``HostSettings/baseURL``, or the reason why requests cannot be joined to it; nil without one.
+    /// The components of ``HostSettings/baseURL``, or the reason why requests cannot be joined to it; nil if it is not
+    /// set.
     let base: Result<URLParts, NetworkError>?
 
     /// The headers of every request, and the reason why they cannot be sent.
     private let headers: HTTPHeaders
     private let headerProblem: NetworkError?
-    /// The headers of a request to another origin; nil when ``headers`` has no credentials.
+    /// The headers of a request to another origin; nil if ``headers`` contains no credentials.
     private let headersElsewhere: HTTPHeaders?
 
     /// The number of retries that are left.
     private let retryBudget: Locked<Double>
 
-    /// The circuits to the servers that were called by a ``CircuitBreaker``, by their origins.
+    /// The circuits to the servers that were called with a ``CircuitBreaker``, by origin.
     private let circuits = Locked<[String: Circuit]>([:])
 
-    /// The types of requests for which ``NetworkEvent/Kind/contentTypeReplaced(_:by:)`` was sent to listeners.
+    /// The types of requests for which ``NetworkEvent/Kind/contentTypeReplaced(_:by:)`` was posted.
     private let toldTypes = Locked<Set<String>>([])
 
     package let broadcast = EventBroadcast()
 
     /// Creates a host with settings.
     public init(_ settings: HostSettings) {
-        // First, since they say which headers are credentials.
+        // Add the names first, because they decide which headers are credentials.
         Redaction.addHostNames(settings.secretNames)
         if settings.sendsTraceContext { TraceContext.isUsed.isSet = true }
         self.settings = settings
@@ -100,11 +101,11 @@ public final class HostConfiguration: Sendable {
     /// Creates a host with a base URL and other settings.
     ///
     /// - Parameters:
-    ///   - baseURL: see ``HostSettings/baseURL``.
-    ///   - headers: see ``HostSettings/headers``.
-    ///   - deadlines: see ``HostSettings/deadlines``.
-    ///   - transport: see ``HostSettings/transport``.
-    ///   - change: changes other settings; called at once.
+    ///   - baseURL: See ``HostSettings/baseURL``.
+    ///   - headers: See ``HostSettings/headers``.
+    ///   - deadlines: See ``HostSettings/deadlines``.
+    ///   - transport: See ``HostSettings/transport``.
+    ///   - change: Changes other settings. Called at once.
     public convenience init(
         baseURL: URL?,
         headers: HTTPHeaders = HTTPHeaders(),
@@ -120,8 +121,8 @@ public final class HostConfiguration: Sendable {
         self.init(settings)
     }
 
-    /// The events of the calls to this host from now on, those of jobs too, for as long as the sequence is iterated.
-    /// Any number of tasks may listen. ``NetworkQueue/events`` has the life of jobs.
+    /// The events of the calls to this host from now on, including the calls of jobs, for as long as you iterate the
+    /// sequence. Any number of tasks can iterate. For the events of jobs, see ``NetworkQueue/events``.
     ///
     /// A slow listener loses the oldest events: the last 4,096 are kept. The sequence ends when the host is
     /// deallocated.
@@ -129,10 +130,14 @@ public final class HostConfiguration: Sendable {
         broadcast.stream(keeping: 4_096, add: broadcast.add)
     }
 
+    /// Adds a listener.
+    ///
     /// - Parameters:
-    ///   - bodyCount: the first bytes that are wanted of bodies that are used while they come. Default 0.
-    ///   - owner: who listens: what it hears from a queue, it does not hear from here. Default nil.
-    ///   - receive: called on any thread, possibly the transport's: it must not block.
+    ///   - bodyCount: The number of first bytes that the listener wants of bodies that are consumed as they arrive.
+    ///     Defaults to 0.
+    ///   - owner: The owner of the listener. Events that the owner receives from a queue are not received here again.
+    ///     Defaults to `nil`.
+    ///   - receive: Called on any thread, possibly the transport's, so it must not block.
     package func subscribe(
         bodyCount: Int = 0,
         owner: AnyObject? = nil,
@@ -143,9 +148,9 @@ public final class HostConfiguration: Sendable {
         return EventSubscription(broadcast, broadcast.add(listener))
     }
 
-    /// Tells an event of a call, if there is a listener.
+    /// Posts an event of a call, if there is a listener.
     ///
-    /// - Parameter told: the owners that a queue has told it. Default none.
+    /// - Parameter told: The owners that have received the event from a queue. Empty by default.
     func tell(
         _ kind: @autoclosure () -> NetworkEvent.Kind,
         of call: Call,
@@ -170,18 +175,18 @@ public final class HostConfiguration: Sendable {
     /// The host's base URL.
     public var baseURL: URL? { settings.baseURL }
 
-    /// This host in another environment: with the base URL from ``HostSettings/environments``.
+    /// Returns this host in another environment, with the base URL from ``HostSettings/environments``.
     ///
     /// ```swift
     /// HostConfiguration.shared = try HostConfiguration.shared.switched(to: "release candidate")
     /// ```
     ///
     /// - Parameters:
-    ///   - environment: a name in ``HostSettings/environments``.
-    ///   - change: changes other settings. Credentials are not copied: ``HostSettings/authentication`` is nil, and
-    ///     ``HostSettings/headers`` have no field with the name of a secret (`Authorization`, `X-Api-Key`), unless they
-    ///     are set here.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when there is no URL for it.
+    ///   - environment: A name in ``HostSettings/environments``.
+    ///   - change: Changes other settings. Credentials are not copied: ``HostSettings/authentication`` is nil, and
+    ///     ``HostSettings/headers`` has no field with the name of a secret (`Authorization`, `X-Api-Key`), unless you
+    ///     set them here.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if the environment has no URL.
     public func switched(
         to environment: String,
         change: (inout HostSettings) -> Void = { _ in }
@@ -206,12 +211,14 @@ public final class HostConfiguration: Sendable {
         settings.callbackQueue ?? WorkQueue.shared
     }
 
-    /// Whether an address has another origin than the base URL: it gets neither credentials nor traces of the host.
+    /// Returns whether a URL has another origin than the base URL. Requests to it get neither credentials nor traces of
+    /// the host.
     func isElsewhere(_ url: URL) -> Bool {
         url.isElsewhere(than: settings.baseURL)
     }
 
-    /// The host's headers for a request to this address: a server other than the host's gets none of its credentials.
+    /// Returns the host's headers for a request to this URL. Another server than the host's gets none of its
+    /// credentials.
     func headers(for url: URL, _ options: RequestOptions) -> HTTPHeaders {
         var result = headers
         if let headersElsewhere, isElsewhere(url) { result = headersElsewhere }
@@ -219,7 +226,7 @@ public final class HostConfiguration: Sendable {
         return result
     }
 
-    /// Checks the fields of a message; the host's own were checked before.
+    /// Checks the header fields of a message. The host's own fields were checked before.
     func check(_ headers: HTTPHeaders) throws(NetworkError) {
         if headers.hasStorage(of: self.headers) {
             if let headerProblem { throw headerProblem }
@@ -229,13 +236,13 @@ public final class HostConfiguration: Sendable {
         try headers.checkFraming()
     }
 
-    /// The headers after the filters. When a filter changed the origin, the host's credentials are removed.
+    /// Returns the headers after the filters. If a filter changed the origin, the host's credentials are removed.
     func headers(of draft: RequestDraft, for url: URL) -> HTTPHeaders {
         guard headersElsewhere != nil, isElsewhere(url) else { return draft.headers }
         return draft.headers.withoutCredentials(of: headers)
     }
 
-    /// The first authentication state of a request; nil without authentication.
+    /// Returns the first authentication state of a request; nil without authentication.
     func credentialState(for options: RequestOptions, _ message: TransportRequest) -> RequestAuthentication
         .CredentialState?
     {
@@ -248,31 +255,31 @@ public final class HostConfiguration: Sendable {
         }
     }
 
-    /// The version of the user whose credential requests to this address get; nil for none.
+    /// Returns the version of the user whose credential is added to requests to this URL; nil if none is added.
     package func userVersion(for url: URL) -> Int? {
         guard let authentication = settings.authentication else { return nil }
         return isElsewhere(url) ? nil : authentication.userVersion
     }
 
-    /// The cookies to add to a message; nil when there are none, or it has its own.
+    /// Returns the cookies to add to a message; nil if there are no cookies, or if the message has its own.
     func cookies(for options: RequestOptions, _ message: TransportRequest) -> String? {
         guard let jar = jar(options), message.headers["Cookie"] == nil else { return nil }
         return jar.cookieHeader(for: message.url, at: settings.clock.date)
     }
 
-    /// The cookies of a request; nil for one without.
+    /// Returns the cookie jar of a request; nil if the request uses no cookies.
     func jar(_ options: RequestOptions) -> CookieJar? {
         options.usesCookies && options.customURLRequest == nil ? options.cookies ?? settings.cookies : nil
     }
 
-    /// The circuit to the server of this address.
+    /// Returns the circuit to the server of this URL.
     func circuit(to url: URL) -> Circuit {
         let origin = url.origin ?? ""
-        // Code of the user's, and so not asked under the lock.
+        // The clock can be user code, so it is not called under the lock.
         let now = settings.clock.now
         return circuits.withLock { circuits in
             if let circuit = circuits[origin] { return circuit }
-            // A program that visits very many servers.
+            // A program can call very many servers, so remove circuits that are no longer needed.
             if circuits.count >= 1_000 { circuits = circuits.filter { !$0.value.isForgettable(at: now) } }
             let circuit = Circuit(host: url.hostAndPort ?? origin, clock: settings.clock)
             circuits[origin] = circuit
@@ -280,22 +287,22 @@ public final class HostConfiguration: Sendable {
         }
     }
 
-    /// Whether nothing was told about the headers of this type of request; true once.
+    /// Returns true for the first call with this type of request. Used to post an event about its headers once.
     func isFirstTold(of request: any BaseAPIRequest) -> Bool {
         let name = String(reflecting: type(of: request))
         return toldTypes.withLock { $0.insert(name).inserted }
     }
 
-    /// Adds a request's part of a retry to the budget.
+    /// Adds one request's share of a retry to the budget.
     func payForRetries() {
         let maximum = max(100, settings.retryBudget)
         retryBudget.withLock { $0 = min($0 + 0.2, maximum) }
     }
 
-    /// Takes a retry out of the budget.
+    /// Takes a retry from the budget.
     ///
-    /// - Parameter hasProgressed: whether the last attempt gained bytes; its retry costs a tenth.
-    /// - Returns: whether the host may get one more message than was asked for.
+    /// - Parameter hasProgressed: Whether the last attempt received bytes. A retry then costs a tenth.
+    /// - Returns: Whether a retry can be sent to the host.
     func takeRetry(afterProgress hasProgressed: Bool) -> Bool {
         let cost = hasProgressed ? 0.1 : 1
         return retryBudget.withLock { balance in

@@ -10,179 +10,187 @@ import Foundation
 /// HostConfiguration.shared = HostConfiguration(settings)
 /// ```
 public struct HostSettings: Sendable {
-    /// The URL to which the paths of requests are joined. Its own path and query are kept; a user and a password
-    /// are refused. Defaults to `nil`: requests need an absolute URL.
+    /// The URL to which the paths of requests are joined. Its own path and query are kept. It must not contain a user
+    /// or a password. Defaults to `nil`: requests need an absolute URL.
     public var baseURL: URL?
 
-    /// The base URL of requests with ``RequestOptions/useCDN``. Default nil: ``baseURL``.
+    /// The base URL of requests with ``RequestOptions/useCDN``. Defaults to `nil`: ``baseURL``.
     ///
-    /// When it has another origin than ``baseURL``, its requests get no credential of the host: neither that of
-    /// ``authentication`` nor those among ``headers``.
+    /// If it has another origin than ``baseURL``, its requests get no credential of the host, neither from
+    /// ``authentication`` nor from ``headers``.
     public var cdnURL: URL?
 
-    /// Base URLs by the name of the environment, `develop` for instance, for
-    /// ``HostConfiguration/switched(to:change:)``. Default none.
+    /// The base URLs by the name of the environment, such as `develop`, for ``HostConfiguration/switched(to:change:)``.
+    /// Empty by default.
     public var environments: [String: URL] = [:]
 
-    /// The place of the parameters of POST, PUT and PATCH requests that neither name one (``BaseAPIRequest/query``) nor
-    /// have a ``BaseAPIRequest/body``. Default ``NetworkService/QueryType/form``, and
-    /// ``NetworkService/QueryType/automatic`` is that too. The parameters of other methods go into the query of the
-    /// URL.
+    /// The place of the parameters of POST, PUT and PATCH requests that neither set ``BaseAPIRequest/query`` nor have a
+    /// ``BaseAPIRequest/body``. Defaults to ``NetworkService/QueryType/form``, and
+    /// ``NetworkService/QueryType/automatic`` means the same. The parameters of other methods are sent in the URL's
+    /// query.
     ///
     /// ```swift
     /// host.query = .json
     /// ```
     public var query = NetworkService.QueryType.form
 
-    /// How parameters are written into queries and forms, unless a request says otherwise
-    /// (``RequestOptions/queryEncoder``). Default: arrays as `a[]=1`, Bools as `true` and `false`, see
-    /// ``QueryEncoder``.
+    /// The encoder of parameters in queries and forms, unless a request sets ``RequestOptions/queryEncoder``. By
+    /// default, arrays are encoded as `a[]=1`, and Bools as `true` and `false`: see ``QueryEncoder``.
     public var queryEncoder = QueryEncoder()
 
-    /// Sent with every request unless ``headers`` or the request has a field of that name. Default
-    /// ``HTTPHeaders/standard``.
+    /// The header fields that are sent with every request, unless ``headers`` or the request has a field of that name.
+    /// Defaults to ``HTTPHeaders/standard``.
     public var standardHeaders = HTTPHeaders.standard
 
-    /// Sent with every request; a request's own header of the same name wins. Default none.
+    /// The header fields that are sent with every request. A request's own field of the same name takes precedence.
+    /// Empty by default.
     public var headers = HTTPHeaders()
 
-    /// Names of secrets of this host's API, besides those that ``Redaction`` knows: header fields, parameters, keys of
-    /// JSON, compared by their letters and digits without case. Default none.
+    /// The names of secrets of this host's API, in addition to the names that ``Redaction`` knows: header fields,
+    /// parameters, JSON keys. They are compared by their letters and digits, ignoring case. Empty by default.
     ///
     /// ```swift
     /// host.secretNames = ["X-Customer", "card_number"]
     /// ```
     ///
-    /// Their values are hidden wherever the package prints them from the moment that the ``HostConfiguration`` is made
-    /// until the end of the program, also for other hosts: in errors, logs, recordings, timelines and graphs. A field
-    /// with such a name counts as a credential: it is not sent to another origin than that of ``baseURL``, and answers
-    /// are kept apart by it.
+    /// Once the ``HostConfiguration`` is created, and until the program ends, the package hides their values wherever
+    /// it prints them, even for other hosts: in errors, logs, recordings, timelines and graphs. A header field with
+    /// such a name counts as a credential: it is not sent to another origin than the origin of ``baseURL``, and the
+    /// cache keeps responses with different values apart.
     public var secretNames: Set<String> = []
 
-    /// Change every request before it is encoded, in order, for example by a common parameter, a version in the path,
-    /// or a header. Default none.
+    /// The closures that change every request before it is encoded, in order. For example, they add a common parameter,
+    /// a version in the path, or a header. Empty by default.
     ///
     /// ```swift
     /// host.filters = [{ draft in draft.parameters["lang"] = "de" }]
     /// ```
     ///
-    /// They apply to every request, also to one with an absolute URL, but not to a ``RequestOptions/customURLRequest``.
-    /// They are called once for each call, where the request is read, see ``BaseAPIRequest``: what must be new for each
-    /// message, such as a signature with the time, belongs in an interceptor. An error ends the request before it is
-    /// sent; all but a ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
+    /// Filters apply to every request, including requests with an absolute URL, but not to a
+    /// ``RequestOptions/customURLRequest``. They are called once for each call, when the request is read: see
+    /// ``BaseAPIRequest``. A value that must be new for each message, such as a signature with the time, belongs in an
+    /// interceptor. An error ends the request before it is sent. An error other than a ``NetworkError`` becomes
+    /// ``NetworkError/Code/invalidRequest``.
     public var filters: [@Sendable (inout RequestDraft) throws -> Void] = []
 
-    /// See and change every message and answer, in order, before those of the request. Default none.
+    /// The interceptors that see and change every message and response, in order, before the request's interceptors.
+    /// Empty by default.
     public var interceptors: [any RequestInterceptor] = []
 
-    /// How long an attempt may take, unless the request says otherwise. Default: 60 seconds of silence, no total: an
-    /// answer that comes byte by byte never ends. Set ``TransportDeadlines/total`` or ``RequestOptions/timeout``.
+    /// The time limits of an attempt, unless the request sets its own. By default, an attempt fails after 60 seconds of
+    /// silence and has no total limit, so a response that arrives byte by byte never ends. To limit it, set
+    /// ``TransportDeadlines/total`` or ``RequestOptions/timeout``.
     public var deadlines = TransportDeadlines()
 
-    /// The answers that count as success. Default: status 200 to 299.
+    /// The rules for responses that count as success. By default, the status must be 200 to 299.
     public var validation = ResponseValidation()
 
-    /// The decoder of ``NetworkResponse/decode(_:with:)``, and so of a `Decodable` item. Default nil:
-    /// ``ResponseDecoder/json``, which reads dates as text of RFC 3339 or as seconds since 2001.
+    /// The decoder of ``NetworkResponse/decode(_:with:)``, and therefore of a `Decodable` item. Defaults to `nil`:
+    /// ``ResponseDecoder/json``, which reads dates as RFC 3339 strings or as seconds since 2001.
     public var decoder: ResponseDecoder?
 
-    /// When a failed request is sent again, unless the request says otherwise. Default a plain ``RetryPolicy``: two
-    /// retries of requests that can be repeated safely.
+    /// The rules for sending a failed request again, unless the request sets its own. Defaults to a plain
+    /// ``RetryPolicy``: two retries of requests that can be repeated safely.
     public var retry = RetryPolicy()
 
-    /// The number of retries that all requests together may have beyond one for each five requests, which limits the
-    /// load on a server that is down. Default 10; `.infinity` means that only each request's policy limits its retries.
+    /// The number of retries that all requests together can have, in addition to one for every five requests. It limits
+    /// the load on a server that is down. Defaults to 10. With `.infinity`, only each request's policy limits its
+    /// retries.
     ///
-    /// Every request that is sent adds a fifth of a retry, up to 100 in all, and every retry takes one. The retry of a
-    /// download that gained bytes with its last attempt takes a tenth.
+    /// Every request that is sent adds a fifth of a retry, up to 100 in all, or up to this number if it is larger.
+    /// Every retry takes one. The retry of a download whose last attempt received bytes takes a tenth.
     public var retryBudget: Double = 10
 
-    /// When the calls to a server that fails are held back, unless the request says otherwise. Default nil: never.
+    /// The rules for holding back calls to a failing server, unless the request sets its own. Defaults to `nil`: calls
+    /// are never held back.
     ///
     /// ```swift
     /// host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(5))
     /// ```
     public var circuitBreaker: CircuitBreaker?
 
-    /// The redirects that are followed, unless the request says otherwise. Default: up to 20, never from https to http.
+    /// The redirects that are followed, unless the request sets its own policy. By default, up to 20 are followed, and
+    /// never from https to http.
     public var redirects = RedirectPolicy()
 
-    /// Adds a credential to requests to the origin of ``baseURL``, and gets another one when it is refused: an
-    /// ``AuthenticationSession`` or a ``RequestAuthentication/password(user:password:allowsBasicWithoutTLS:)``. A
-    /// request with its own `Authorization` keeps it. Default nil.
+    /// The authentication that adds a credential to requests to the origin of ``baseURL``, and gets another one when it
+    /// is refused: an ``AuthenticationSession`` or a
+    /// ``RequestAuthentication/password(user:password:allowsBasicWithoutTLS:)``. A request with its own `Authorization`
+    /// keeps it. Defaults to `nil`.
     public var authentication: RequestAuthentication?
 
-    /// Stores the cookies of servers, and sends them back. A request with its own `Cookie` keeps it. A
-    /// ``RequestOptions/customURLRequest`` has nothing to do with it. Default nil: no cookies.
+    /// The jar that stores the cookies of servers, and sends them back. A request with its own `Cookie` keeps it. A
+    /// ``RequestOptions/customURLRequest`` does not use the jar. Defaults to `nil`: no cookies.
     public var cookies: CookieJar?
 
-    /// How GET and HEAD requests use the cache, unless they say otherwise. Default ``CachePolicy/never``.
+    /// The use of the cache by GET and HEAD requests that set no policy. Defaults to ``CachePolicy/never``.
     public var cachePolicy = CachePolicy.never
 
-    /// The cache for answers. Default ``NetworkCache/shared``.
+    /// The cache for responses. Defaults to ``NetworkCache/shared``.
     public var cache = NetworkCache.shared
 
-    /// A part of every cache key, such as the signed-in user, so that no user gets another one's answers. Default nil.
+    /// A part of every cache key, such as the signed-in user, so that no user gets another user's responses. Defaults
+    /// to `nil`.
     public var cachePartition: String?
 
-    /// The queue of callbacks when neither the operation nor its queue names one; nil, the default, means a concurrent
+    /// The queue for callbacks if neither the operation nor its queue names one. Defaults to `nil`: a concurrent
     /// background queue of the package.
     public var callbackQueue: DispatchQueue?
 
-    /// Whether the closures and delegates of cancelled ``ServiceOperation``s are not called. Default false: they get
-    /// ``NetworkError/Code/cancelled``.
+    /// Whether the closures and delegates of cancelled ``ServiceOperation``s are not called. Defaults to `false`: they
+    /// get ``NetworkError/Code/cancelled``.
     public var silencesCancellation = false
 
     /// Whether the start and the end of requests are posted to `NotificationCenter.default`, as
-    /// ``EasyNetworkService/requestDidStartNotification`` and ``EasyNetworkService/requestDidFinishNotification``. A
-    /// request that joins another one's answer posts none, and neither does a revalidation in the background.
-    /// Default false: posting costs nearly a tenth of a small request. ``DidPerformUnauthorizedOperation`` is posted in
-    /// any case.
+    /// ``EasyNetworkService/requestDidStartNotification`` and ``EasyNetworkService/requestDidFinishNotification``.
+    /// Neither a request that shares another request's response nor a background revalidation posts them.
+    /// ``DidPerformUnauthorizedOperation`` is always posted. Defaults to `false`: posting adds nearly a tenth to the
+    /// cost of a small request.
     public var postsNotifications = false
 
-    /// Whether messages carry the trace that they belong to, in `traceparent` and `tracestate`
-    /// ([W3C Trace Context](https://www.w3.org/TR/trace-context/)). Only messages to the origin of ``baseURL`` carry it:
-    /// neither a redirect to another origin nor a request with an absolute URL there does, unless
-    /// ``RedirectPolicy/crossOriginHeaders`` names the two fields. Without a base URL each request sends it to the origin
-    /// of its own address. Default false.
+    /// Whether messages carry their trace in `traceparent` and `tracestate`
+    /// ([W3C Trace Context](https://www.w3.org/TR/trace-context/)). Only messages to the origin of ``baseURL`` carry
+    /// it. A redirect to another origin and a request with an absolute URL of another origin do not, unless
+    /// ``RedirectPolicy/crossOriginHeaders`` names the two fields. Without a base URL, each request sends its trace to
+    /// the origin of its own URL. Defaults to `false`.
     ///
     /// ```swift
     /// host.sendsTraceContext = true
     /// ```
     ///
-    /// The jobs of one graph are in one trace, or in that of ``TraceContext/current``. Each message has a span id of
-    /// its own. A `traceparent` that a request, the host's ``headers`` or an interceptor sets stays as it is, without a
-    /// `tracestate` of the package.
+    /// The jobs of one graph share one trace, or join ``TraceContext/current``. Each message has its own span ID. A
+    /// `traceparent` that a request, the host's ``headers`` or an interceptor sets is not changed, and the package adds
+    /// no `tracestate` to it.
     public var sendsTraceContext = false
 
-    /// The source of the network's status. While there is no network, no message to this host begins; an unknown status
-    /// counts as reachable. Default nil: messages are sent, and fail.
+    /// The source of the network's status. While there is no network, no message to this host begins. An unknown status
+    /// counts as reachable. Defaults to `nil`: messages are sent, and fail.
     ///
     /// ```swift
     /// host.reachability = NetworkReachability.system
     /// ```
     ///
-    /// - Jobs in a ``NetworkQueue`` wait as with ``NetworkQueue/reachability``, which applies besides: a job that has a
-    ///   ``NetworkOperation/host`` and whose turn has come waits, without a slot and without failing. It has not asked
+    /// - Jobs in a ``NetworkQueue`` wait as with ``NetworkQueue/reachability``, which applies in addition. A job that
+    ///   has a ``NetworkOperation/host`` waits when its turn comes, without a slot and without failing. It has not used
     ///   the cache yet.
-    /// - Calls of an ``EasyNetworkService`` without a queue, and calls of jobs that have been started, wait before each
-    ///   of their messages, retries included, after the cache has been asked. The job has no slot in that time, and
-    ///   ``RequestOptions/overallTimeout`` goes on.
+    /// - Calls of an ``EasyNetworkService`` without a queue, and calls of running jobs, wait before each of their
+    ///   messages, including retries, after the cache lookup. Meanwhile, the job has no slot, and
+    ///   ``RequestOptions/overallTimeout`` continues.
     ///
     /// A request to a host on this machine does not wait for ``NetworkReachability/system``.
     ///
-    /// The waits have no other end. For an error in place of one, add ``OperationCondition/reachable(_:waits:)`` to a
-    /// job.
+    /// These waits have no timeout of their own. To fail instead of waiting, add
+    /// ``OperationCondition/reachable(_:waits:)`` to a job.
     public var reachability: NetworkReachability?
 
-    /// The transport of the messages. Default ``TransportConfiguration/sharedTransport``.
+    /// The transport of the messages. Defaults to ``TransportConfiguration/sharedTransport``.
     public var transport: any NetworkTransport = TransportConfiguration.sharedTransport
 
-    /// The clock for retries and the deadlines of whole requests. Default ``SystemClock``. The deadlines of an exchange
-    /// use the clock of its transport.
+    /// The clock for retries and the deadlines of whole requests. Defaults to ``SystemClock``. The deadlines of an
+    /// exchange use the clock of its transport.
     public var clock: any NetworkClock = SystemClock()
 
-    /// Random numbers from 0 to 1, for the delays of retries.
+    /// Returns random numbers from 0 to 1, for the delays of retries.
     package var random: @Sendable () -> Double = { Double.random(in: 0...1) }
 
     /// Creates settings with their defaults.
@@ -192,20 +200,20 @@ public struct HostSettings: Sendable {
 }
 
 extension HostSettings {
-    /// The cache policy of a request without its own. The answer to a method other than GET and HEAD must not serve a
-    /// later request.
+    /// Returns the cache policy of a request without its own. The response to a method other than GET and HEAD must not
+    /// be reused for a later request.
     package func cachePolicy(for method: NetworkService.Method) -> CachePolicy {
         method == .get || method == .head ? cachePolicy : .never
     }
 }
 
 extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The base URL, without user, password, query and fragment, which may hold secrets.
+    /// The base URL, without user, password, query and fragment, which can contain secrets.
     public var description: String {
         "HostSettings \(baseURL?.withoutSecrets ?? "without base URL")"
     }
 
-    /// Addresses and headers on several lines, without the secrets whose names ``Redaction`` knows.
+    /// URLs and headers on several lines, without the secrets whose names ``Redaction`` knows.
     public var debugDescription: String {
         let redaction = Redaction.standard
         var text = DebugText(title: description)
@@ -217,6 +225,6 @@ extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, C
         return text.lines.joined(separator: "\n")
     }
 
-    /// Without children, so that a dump has no secret either.
+    /// A mirror without children, so that a dump shows no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

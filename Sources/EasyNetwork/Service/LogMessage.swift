@@ -1,6 +1,6 @@
 import Foundation
 
-/// The parts of a message that a log shows besides its line: the head, and the beginning of the body as text, without
+/// The parts of a message that a log shows after its line: the head, and the beginning of the body as text, without
 /// secrets.
 ///
 ///     > Authorization: Bearer REDACTED
@@ -15,10 +15,10 @@ package struct LogMessage: Sendable {
         case leftOut(String)
     }
 
-    /// The bytes of a body that are kept until its text is made: JSON is written anew without its secrets, which takes
-    /// the whole.
+    /// The maximum number of bytes of a body that are kept until its text is made. JSON is serialized again without its
+    /// secrets, which requires the complete body.
     package static let maximumBody = 1_048_576
-    /// The bytes of the beginning of a body that are shown.
+    /// The default number of bytes that are shown of the beginning of a body.
     package static let standardBodyCount = 4_096
 
     private let mark: String
@@ -26,9 +26,12 @@ package struct LogMessage: Sendable {
     private let body: Body
     private let bodyCount: Int
 
+    /// Creates the message of an event; nil if the event has no message.
+    ///
     /// - Parameters:
-    ///   - level: ``NetworkEvent/Level/heads`` or ``NetworkEvent/Level/bodies``; another one shows nothing.
-    ///   - bodyCount: the bytes of a body that are shown.
+    ///   - level: ``NetworkEvent/Level/heads`` or ``NetworkEvent/Level/bodies``. With any other level, the log shows no
+    ///     message.
+    ///   - bodyCount: The number of bytes of a body that are shown.
     package init?(_ event: NetworkEvent, _ level: NetworkEvent.Level, bodyCount: Int) {
         guard level <= .heads else { return nil }
         self.bodyCount = bodyCount
@@ -43,13 +46,13 @@ package struct LogMessage: Sendable {
             }
         case .attemptEnded(let attempt, .success(let response)):
             (mark, headers) = ("  <", response.headers)
-            // When it was used while it came, the log has asked for the beginning.
+            // If the body was consumed as it arrived, the log has requested an excerpt of its beginning.
             body = .excerpt(attempt.beginning ?? Self.excerpt(response.body))
         case .attemptEnded(let attempt, .failure(let error)):
             guard error.statusCode != nil else { return nil }
             (mark, headers) = ("  <", error.headers)
             let bytes = error.responseBody ?? Data()
-            // The length of a longer one is not known.
+            // The length of a longer body is unknown.
             let isCut = bytes.count == NetworkError.responseBodyLimit
             body = .excerpt(attempt.beginning ?? Self.excerpt(bytes, isCut ? bytes.count + 1 : nil))
         case .servedFromCache(let response):
@@ -60,18 +63,18 @@ package struct LogMessage: Sendable {
     }
 
     private static func excerpt(_ body: Data, _ count: Int? = nil) -> BodyExcerpt {
-        // A longer text cannot be shown at all; the beginning tells whether it is one.
+        // A longer text cannot be shown at all. The beginning is enough to see whether the body is text.
         BodyExcerpt(body, count: count ?? body.count, limit: body.count > maximumBody ? 1_024 : maximumBody)
     }
 
-    /// The bytes that it keeps in memory, roughly.
+    /// The approximate size of the message in memory, in bytes.
     package var size: Int {
         let head = 256 + headers.size
         guard case .excerpt(let excerpt) = body else { return head }
         return head + excerpt.bytes.count
     }
 
-    /// The lines, each after a line feed. Secrets are looked for here, which may take long.
+    /// The lines, each after a line feed. Secrets are removed here, which can take a while.
     package var text: String {
         var lines: [String] = []
         for field in headers {
@@ -92,9 +95,9 @@ package struct LogMessage: Sendable {
         case .bytes: return ["(\(excerpt.count) bytes that are not text)"]
         case .text(let text):
             let shown = ShownBody.beginning(of: text, count)
-            // Each line takes room for its mark.
+            // Each line needs room for its mark.
             var (lines, room) = ([String](), count)
-            // Not by characters: "\r\n" is one.
+            // The text is split by Unicode scalars, because "\r\n" is one Character.
             for line in shown.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false) {
                 guard room > 0 else { break }
                 let line = printable(String(line))
@@ -106,7 +109,7 @@ package struct LogMessage: Sendable {
         }
     }
 
-    /// Without characters that begin a line or steer a terminal.
+    /// Returns the text without characters that begin a line or control a terminal.
     private static func printable(_ text: String) -> String {
         var scalars = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

@@ -1,28 +1,30 @@
 import Dispatch
 import Foundation
 
-/// Writes the lines of a log on a queue of its own, so that a full, slow or blocked target holds up nothing.
+/// Writes the lines of a log on its own queue, so that a full, slow or blocked target delays nothing.
 ///
-/// A line that finds no room, or cannot be written, is dropped. The number of those comes with the next line that can
-/// be written.
+/// A line that finds no room, or cannot be written, is dropped. The number of dropped lines is written with the next
+/// line that can be written.
 package final class LogWriter: Sendable {
     package typealias Line = (level: NetworkEvent.Level, text: String)
-    /// - Returns: whether the line was written. May block.
+    /// Writes a line. The closure can block.
+    ///
+    /// - Returns: Whether the line was written.
     package typealias Write = @Sendable (Line) -> Bool
-    /// A line, and the message whose text is made when it is written.
+    /// A line, and the message whose text is made when the line is written.
     private typealias Entry = (line: Line, message: LogMessage?)
 
-    /// The bytes of the lines that wait or are being written.
+    /// The maximum size of the lines that wait or are being written, in bytes.
     static let maximumLoad = 1_048_576
-    /// The same with the messages of ``NetworkEvent/Level/heads`` and ``NetworkEvent/Level/bodies``.
+    /// The maximum size with the messages of ``NetworkEvent/Level/heads`` and ``NetworkEvent/Level/bodies``, in bytes.
     static let maximumMessageLoad = 8_388_608
-    /// The bytes of a line without the body of its message. An ellipsis replaces the rest.
+    /// The maximum size of a line without the body of its message, in bytes. An ellipsis replaces the rest.
     static let maximumLine = 16_384
 
-    /// Writes to standard error, whatever the program logs: mistakes that would otherwise be silent.
+    /// Writes mistakes that would otherwise be silent to standard error, whatever the program logs.
     static let mistakes = LogWriter { write($0.text, to: STDERR_FILENO) }
 
-    // A serial queue has threads of its own kind: one that blocks takes none from the executor.
+    // A blocked dispatch queue takes no thread from the Swift concurrency executor.
     private let queue = BatchQueue<Entry>(label: "EasyNetwork.log")
     private let setting: LogSetting
     private let state: Locked<(load: Int, droppedCount: Int)>
@@ -50,22 +52,25 @@ package final class LogWriter: Sendable {
                     if !isWritten { state.droppedCount += 1 }
                 }
             }
-            // The lines that found no room before come after these.
+            // Lines that found no room while these were written are reported after them.
             report()
         }
     }
 
-    /// Writes an event, with its message, if its level is one that is written.
+    /// Writes an event, with its message, if its level is logged.
     ///
-    /// - Parameter text: as for ``add(_:message:_:)``.
+    /// - Parameter text: See ``add(_:message:_:)``.
     package func add(_ event: NetworkEvent, _ text: () -> String) {
         guard event.level >= setting.level else { return }
         add(event.level, message: LogMessage(event, setting.level, bodyCount: setting.bodyCount), text)
     }
 
+    /// Adds a line.
+    ///
     /// - Parameters:
-    ///   - message: follows the text. Default nil.
-    ///   - text: called at once, unless there is no room: what it is made of may be large, or change.
+    ///   - message: The message that follows the text. Defaults to `nil`.
+    ///   - text: Called at once, unless there is no room, because the values that the text is made from can be large,
+    ///     or can change.
     func add(_ level: NetworkEvent.Level, message: LogMessage? = nil, _ text: () -> String) {
         let limit = setting.level <= .heads ? Self.maximumMessageLoad : Self.maximumLoad
         let isFull = state.withLock { state in
@@ -84,26 +89,26 @@ package final class LogWriter: Sendable {
         if hasRoom { queue.add(((level, text), message), work) }
     }
 
-    /// Calls `action` on the queue when all lines up to now have been written or dropped.
+    /// Calls `action` on the queue when all lines so far have been written or dropped.
     package func settle(_ action: @escaping @Sendable () -> Void) {
         queue.settle(work, action)
     }
 
-    /// The bytes of a line in memory, about.
+    /// Returns the approximate size of a line in memory, in bytes.
     private static func cost(_ text: String, _ message: LogMessage?) -> Int {
         text.utf8.count + 64 + (message?.size ?? 0)
     }
 
     private static func bounded(_ text: String, _ limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
-        // A copy, since a part would keep the whole.
+        // A copy is needed, because a substring would keep the complete string alive.
         return String(decoding: Array(text.utf8.prefix(limit - 3)), as: UTF8.self) + "…"
     }
 
-    /// Writes a line and its line feed to a descriptor, and blocks until they are there.
+    /// Writes a line and its line feed to a descriptor, and blocks until they are written.
     ///
-    /// - Returns: false if the target takes no more, for instance because the disk is full, or nobody reads the pipe
-    ///   any more.
+    /// - Returns: False if the target accepts no more, for example because the disk is full or no process reads the
+    ///   pipe.
     package static func write(_ text: String, to descriptor: Int32) -> Bool {
         withoutBrokenPipeSignal(descriptor) {
             Array((text + "\n").utf8).withUnsafeBytes { bytes in
@@ -113,7 +118,7 @@ package final class LogWriter: Sendable {
                     if count > 0 {
                         done += count
                     } else if count < 0, errno == EAGAIN {
-                        // A program that shares the descriptor made it non-blocking.
+                        // Another program that shares the descriptor may have made it non-blocking.
                         var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                         _ = poll(&entry, 1, -1)
                     } else if count == 0 || errno != EINTR {
@@ -125,11 +130,12 @@ package final class LogWriter: Sendable {
         }
     }
 
-    /// A write to a pipe that nobody reads any more raises a signal, which by default ends the process.
+    /// Runs `write` without `SIGPIPE`. Writing to a pipe that no process reads raises this signal, which terminates the
+    /// process by default.
     private static func withoutBrokenPipeSignal(_ descriptor: Int32, _ write: () -> Bool) -> Bool {
         #if canImport(Darwin)
-        // The signal is raised for the process there, and reaches any thread that does not block it. The option is never
-        // reset: another writer that sets it may be in the middle of its write.
+        // On Darwin, the signal is raised for the process, and reaches any thread that does not block it. The option is
+        // never reset, because another writer that sets it can be in the middle of its write.
         _ = fcntl(descriptor, F_SETNOSIGPIPE, 1)
         return write()
         #else
@@ -158,16 +164,16 @@ package final class LogWriter: Sendable {
 /// The level of detail of a log.
 package struct LogSetting: Sendable {
     package let level: NetworkEvent.Level
-    /// The bytes of the beginning of a body that are shown.
+    /// The number of bytes that are shown of the beginning of a body.
     package let bodyCount: Int
 
     package init(level: NetworkEvent.Level, bodyCount: Int = LogMessage.standardBodyCount) {
         self.level = level
-        // A line must fit into what may wait.
+        // A line must fit within the maximum load.
         self.bodyCount = min(max(0, bodyCount), LogMessage.maximumBody)
     }
 
-    /// `debug`, or `bodies:1000`; nil for something else.
+    /// Creates a setting from a string such as `debug` or `bodies:1000`; nil if the string is invalid.
     init?(_ text: String) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let level = parts.first.flatMap({ NetworkEvent.Level(name: String($0)) }) else { return nil }
@@ -179,6 +185,6 @@ package struct LogSetting: Sendable {
         self.init(level: level, bodyCount: count)
     }
 
-    /// The first bytes that are wanted of bodies that are used while they come.
+    /// The number of first bytes that the log wants of bodies that are consumed as they arrive.
     package var wantedBodyCount: Int { level == .bodies ? bodyCount : 0 }
 }

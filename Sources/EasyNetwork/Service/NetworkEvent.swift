@@ -1,6 +1,6 @@
 import Foundation
 
-/// An event in the life of a job of a ``NetworkQueue``, or of a call to a host.
+/// An event of a job in a ``NetworkQueue``, or of a call to a host.
 ///
 /// ```swift
 /// for await event in queue.events where event.level >= .info {
@@ -8,10 +8,10 @@ import Foundation
 /// }
 /// ```
 ///
-/// ``NetworkQueue/events`` has those of a queue, ``HostConfiguration/events`` those of the calls to a host. A value
-/// holds messages and answers as they are, with their secrets; its description has none.
+/// ``NetworkQueue/events`` has the events of a queue, ``HostConfiguration/events`` the events of the calls to a host.
+/// An event contains complete requests and responses, including their secrets. Its description contains no secrets.
 public struct NetworkEvent: Sendable {
-    /// The kind of an event. More may be added: a `switch` needs a `default`.
+    /// The kind of an event. More kinds can be added, so a `switch` needs a `default`.
     ///
     /// ```swift
     /// for await event in queue.events {
@@ -19,78 +19,81 @@ public struct NetworkEvent: Sendable {
     /// }
     /// ```
     public enum Kind: Sendable {
-        // A job's; only its queue tells them.
+        // Events of a job. Only its queue posts them.
 
         /// The job was added, and waits for these operations.
         case added(waitingFor: [Operation])
         /// The job was given its slot. A job that ends without having run was never started.
         case started
-        /// The job gave its slot back, to wait for a retry, a credential or a pause.
+        /// The job gave up its slot, to wait for a retry, a credential or a pause.
         case slotReleased
-        /// The job gave its slot to one of higher priority: ``NetworkQueue/yieldingPriority``.
+        /// The job gave its slot to a job of higher priority: see ``NetworkQueue/yieldingPriority``.
         case slotYielded
         /// The job has a slot again.
         case slotRegained
-        /// The job has ended and its callbacks have run: with an error, or nil for success. A plain `Operation` has an
-        /// error only when it was cancelled.
+        /// The job has ended and its callbacks have run. The error is nil for success. A plain `Operation` has an error
+        /// only if it was cancelled.
         case finished(NetworkError?)
 
-        // A call's; told by its host and, but for the first two, by the queue of the job that makes it.
+        // Events of a call. The host posts all of them except `progress`; the queue of the call's job posts all except
+        // the first two.
 
-        /// The call began. Only the host tells it.
+        /// The call began. Only the host posts this event.
         case callStarted
-        /// The call ended, with an error or nil for success. Only the host tells it. A cancelled operation may finish
-        /// before its calls have ended.
+        /// The call ended. The error is nil for success. Only the host posts this event. A cancelled operation can
+        /// finish before its calls have ended.
         case callEnded(NetworkError?)
-        /// The request's headers have a Content-Type that contradicts its body, whose own type is sent. Told once for each
-        /// type of request.
+        /// The request's headers have a Content-Type that contradicts its body, so the body's own type is sent. Posted
+        /// once for each host and type of request.
         case contentTypeReplaced(String, by: String)
-        /// A message goes out: the first of the call, a redirect, a retry.
+        /// A message is sent: the first of the call, a redirect, or a retry.
         indirect case attemptStarted(NetworkAttempt, TransportRequest)
-        /// Its answer has come, with a body unless that goes elsewhere as it comes, or there was none. After a cancel,
-        /// the job may have finished before.
+        /// The response has arrived, or the message has failed. The response has no body if the body was consumed as it
+        /// arrived. After a cancellation, the job can finish before this event.
         indirect case attemptEnded(NetworkAttempt, Result<NetworkResponse, NetworkError>)
-        /// The call waits this number of seconds for its next attempt, because of the error or, when nil, of an
-        /// interceptor.
+        /// The call waits this number of seconds for its next attempt, because of the error, or because of an
+        /// interceptor if the error is nil.
         case retryScheduled(delay: TimeInterval, after: NetworkError?)
-        /// The call waits for a credential: a sign-in or a refresh is under way.
+        /// The call waits for a credential, because a sign-in or a refresh is in progress.
         case credentialAwaited
-        /// The call waits until the circuit to its server may be closed: ``CircuitBreaker/waits``.
+        /// The call waits for the open circuit to its server: see ``CircuitBreaker/waits``.
         case circuitAwaited
-        /// The call's message, or its answer, has opened the circuit to its server. The error is that of the next call.
+        /// The call's message or its response has opened the circuit to its server. The error is the one that the next
+        /// call gets.
         case circuitOpened(NetworkError)
         /// The call's message was a trial, and has closed the circuit to its server.
         case circuitClosed
-        /// The cache had this answer.
+        /// The response was found in the cache.
         indirect case servedFromCache(NetworkResponse)
-        /// The cache had no answer, for this reason.
+        /// The cache has no usable response, for this reason.
         case missedCache(CacheMiss)
-        /// Bytes of an upload, a download or a request whose ``ItemOperation/progress`` is read, at most ten times a
-        /// second; the total is nil while it is not known. Only the queue tells it.
+        /// Transferred bytes of an upload, a download or a request whose ``ItemOperation/progress`` is read. Posted at
+        /// most ten times a second. The total is nil while it is unknown. Only the queue posts this event.
         case progress(completed: Int64, total: Int64?)
 
-        // A queue's.
+        // Events of a queue.
 
-        /// The queue starts no job any more.
+        /// The queue starts no more jobs.
         case suspended
         /// The queue starts jobs again.
         case resumed
-        /// The queue accepts no job any more, and its jobs have finished or been cancelled:
-        /// ``NetworkQueue/shutDown(deadline:file:line:)``, when it is over.
+        /// The queue accepts no more jobs, and its jobs have finished or been cancelled:
+        /// ``NetworkQueue/shutDown(deadline:file:line:)`` has ended.
         case shutDown
     }
 
-    /// How important an event is, and how much a log shows.
+    /// The importance of an event, and the level of detail of a log.
     ///
     /// ```swift
     /// let logger = NetworkLogger(level: .debug)
     /// ```
     public enum Level: Int, Comparable, Sendable {
-        /// For a log: what ``heads`` has, and the beginnings of bodies as text. No event has this level.
+        /// The level of a log that shows what ``heads`` shows, and the beginnings of bodies as text. No event has this
+        /// level.
         case bodies = -2
-        /// For a log: everything, with the heads of messages and answers. No event has this level.
+        /// The level of a log that shows all events, with the heads of requests and responses. No event has this level.
         case heads
-        /// Everything.
+        /// All other events. A log with this level shows every event.
         case debug
         /// The end of an attempt, of a job, and of a call without a job; a header that was replaced.
         case info
@@ -114,39 +117,40 @@ public struct NetworkEvent: Sendable {
     /// The kind of the event.
     public let kind: Kind
 
-    /// When it happened, by the system's clock. The first events of a listener, which tell of the jobs that are
-    /// there, have the time at which it began to listen.
+    /// The time of the event, by the system's clock. The first events of a listener, which report the existing jobs,
+    /// have the time at which it began to listen.
     public let date: Date
 
-    /// The job; nil for an event of the queue, for a call without a job, and for a message that several jobs share.
+    /// The job. Nil for an event of the queue, for a call without a job, and for a message that several jobs share.
     public let operation: Operation?
 
     /// The ``NetworkOperation/operationID`` of the job; nil for a plain `Operation` and without a job.
     public let operationID: UInt64?
 
-    /// The number of the call in this process; nil for an event that belongs to no call. A job may make several calls.
+    /// The number of the call in this process; nil for an event that belongs to no call. A job can make several calls.
     public let callNumber: UInt64?
 
-    /// The host of the job or the call; nil if there is none, or it is not known yet.
+    /// The host of the job or the call; nil if it has no host, or the host is not known yet.
     public let host: String?
 
-    /// The ``NetworkOperation/tags`` of the job; empty in the events of a host.
+    /// The ``NetworkOperation/tags`` of the job. Empty in the events of a host.
     public let tags: Set<String>
 
     /// The ``NetworkOperation/queuePriority`` of the job, as its queue knows it.
     package let priority: Operation.QueuePriority
 
-    /// The group of which the job is a child.
+    /// The group that the job is a child of.
     package let group: ObjectIdentifier?
 
-    /// Why the job waited for the slot that it was given, or did not get until its end; nil in other events, and when
-    /// the wait began before anybody listened.
+    /// The reason why the job waited for the slot that it was given, or did not get until its end. Nil in other events,
+    /// and if the wait began before there were listeners.
     package let wait: WaitNote?
 
     /// The span of the job, or of a call without one; nil without traces.
     package let trace: TraceSpan?
 
-    /// For the start and the end of a call, the broadcast of the queue that tells those of its job; otherwise nil.
+    /// For the start and the end of a call, the broadcast of the queue that posts the start and the end of its job;
+    /// otherwise nil.
     package var queueOfCall: ObjectIdentifier? {
         switch kind {
         case .callStarted, .callEnded: (operation as? any CallOwner)?.broadcast.map(ObjectIdentifier.init)
@@ -180,7 +184,7 @@ public struct NetworkEvent: Sendable {
         self.trace = trace
     }
 
-    /// How important the event is, for a log.
+    /// The importance of the event, for a log.
     public var level: Level {
         switch kind {
         case .finished(let error?) where error.code != .cancelled: .error
@@ -199,7 +203,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
         return "\(subject): \(text)"
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// A mirror without children, so that a dump shows no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 
     /// The line of a log: time, level and description.
@@ -252,7 +256,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
     }
 
     private static func seconds(_ time: TimeInterval) -> String {
-        // Most times are short, and a format costs more than the rest of a line.
+        // Most times are short, and `String(format:)` costs more than the rest of a line.
         guard (0..<1_000_000).contains(time) else { return String(format: "%.3f s", time) }
         let milliseconds = Int((time * 1_000).rounded())
         return "\(milliseconds / 1_000).\(String(1_000 + milliseconds % 1_000).dropFirst()) s"

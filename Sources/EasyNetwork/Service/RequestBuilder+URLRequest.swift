@@ -5,7 +5,7 @@ import FoundationNetworking
 #endif
 
 extension RequestBuilder {
-    /// The sendable parts of a `URLRequest` that the user made.
+    /// Returns the sendable parts of a `URLRequest` that the user made.
     static func message(
         from custom: URLRequest,
         _ deadlines: TransportDeadlines,
@@ -13,7 +13,7 @@ extension RequestBuilder {
     ) throws(NetworkError) -> TransportRequest {
         guard let url = custom.url else { throw failure("the URLRequest has no URL") }
         var deadlines = deadlines
-        // Foundation's timeout is one of silence; its default value is not a choice of the user's.
+        // Foundation's timeout limits silence. Its default value of 60 seconds is not the user's choice.
         if custom.timeoutInterval != 60 { deadlines.idle = try positive(custom.timeoutInterval, "timeout") }
         let body = custom.httpBody.map(TransportBody.data) ?? custom.httpBodyStream.map(once) ?? .none
         var message = TransportRequest(
@@ -30,8 +30,8 @@ extension RequestBuilder {
     }
 
     private static func once(_ stream: InputStream) -> TransportBody {
-        // Not sendable as a type; the request has handed this one over, and InputStreamReader lets one reader alone
-        // read it.
+        // `InputStream` is not Sendable. The request has handed over this stream, and `InputStreamReader` lets only one
+        // reader read it.
         nonisolated(unsafe) let stream = stream
         return .stream(TransportBodyStream(isReplayable: false) { stream })
     }

@@ -1,9 +1,11 @@
 import Foundation
 
-/// Builds the message from a request and the settings of its host. Has no other effects.
+/// Builds the message from a request and the settings of its host. It has no other effects.
 package enum RequestBuilder {
-    /// - Parameter noteContentType: called with the request's Content-Type and the body's, if the body's replaces one
-    ///   that contradicts it.
+    /// Builds the message.
+    ///
+    /// - Parameter noteContentType: Called with the Content-Type of the request's headers and the body's own type, if
+    ///   the body's type replaces one that contradicts it.
     /// - Throws: ``NetworkError/Code/invalidRequest`` with the reason.
     package static func build(
         _ request: some BaseAPIRequest,
@@ -63,7 +65,7 @@ package enum RequestBuilder {
         var headers =
             filtered.map { host.headers(of: $0, for: url) } ?? host.headers(for: url, options).merging(own)
         if let type = content?.contentType {
-            // A type of the host's is for bodies without one.
+            // A Content-Type of the host's headers applies only to bodies without a type.
             let given = own["Content-Type"] == nil ? nil : headers["Content-Type"]
             let isReplaced = given.map { RequestBody.contradicts($0, type) } ?? true
             if isReplaced { headers["Content-Type"] = type }
@@ -86,13 +88,13 @@ package enum RequestBuilder {
         )
         message.allowsCellularAccess = options.allowsCellularAccess
         message.networkServiceType = options.networkServiceType
-        // The address was made from checked parts.
+        // The URL was made from checked parts, so only the method and the headers are checked.
         try message.checkMethod()
         try host.check(headers)
         return message
     }
 
-    /// The base of the address; nil when the host has none.
+    /// Returns the base URL; nil if neither the request nor the host sets one.
     static func base(_ options: RequestOptions, _ host: HostConfiguration) throws(NetworkError) -> URLParts? {
         guard let other = options.baseURL ?? (options.useCDN ? host.settings.cdnURL : nil) else {
             return try host.base?.get()
@@ -100,7 +102,7 @@ package enum RequestBuilder {
         return try URLBuilder.parts(ofBase: other.absoluteString)
     }
 
-    /// The draft as the filters leave it.
+    /// Returns the draft after the filters.
     private static func filtered(
         _ draft: RequestDraft,
         _ filters: [@Sendable (inout RequestDraft) throws -> Void]
@@ -136,7 +138,7 @@ package enum RequestBuilder {
         try options.overallTimeout.map { (seconds) throws(NetworkError) in try positive(seconds, "overall timeout") }
     }
 
-    /// The parameters as the request declares them; nil when it has none.
+    /// Returns the parameters that the request declares; nil if it declares none.
     private static func parameters<Declared>(
         of declared: Declared,
         _ encoder: QueryEncoder
@@ -155,7 +157,7 @@ package enum RequestBuilder {
         }
     }
 
-    /// The header fields that the request declares.
+    /// Returns the header fields that the request declares.
     static func headers<Declared>(of declared: Declared) throws(NetworkError) -> HTTPHeaders {
         if let headers = same(declared, as: [String: String]?.self) { return try headers.map(own) ?? HTTPHeaders() }
         switch unwrapped(declared) {
@@ -167,7 +169,7 @@ package enum RequestBuilder {
         }
     }
 
-    /// The body that the request declares.
+    /// Returns the body that the request declares.
     package static func body<Declared>(of declared: Declared) throws(NetworkError) -> RequestBody? {
         if let body = same(declared, as: RequestBody?.self) { return body }
         switch unwrapped(declared) {
@@ -181,18 +183,19 @@ package enum RequestBuilder {
         }
     }
 
-    /// The value, if it is of this type, which most requests declare. A cast would look that up at run time.
+    /// Returns the value if it has this type, as in most requests. A cast would look up the type at run time.
     private static func same<Declared, Value>(_ declared: Declared, as type: Value.Type) -> Value? {
         Declared.self == Value.self ? unsafeBitCast(declared, to: Value.self) : nil
     }
 
-    /// The value of an optional, also of a nested one; nil when there is none.
+    /// Returns the value of an optional, even of a nested one; nil if there is no value.
     private static func unwrapped(_ declared: Any) -> Any? {
         guard let optional = declared as? any OptionalValue else { return declared }
         return optional.held.flatMap(unwrapped)
     }
 
-    /// The parameters in the query or the body; without them, the request's own body.
+    /// Returns the query and the content of the body. The parameters are in one of the two. Without parameters, the
+    /// content is the request's own body.
     private static func place(
         _ filtered: [String: Any]?,
         _ given: [String: Any]?,
@@ -206,7 +209,7 @@ package enum RequestBuilder {
         let hasNone = given == nil && filtered?.isEmpty != false
         guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
         let values = try JSONValue.object(from: params, encoder)
-        // The parameters would be a body beside another one.
+        // The options set a body, so the parameters cannot be the body, too.
         var place = options.body == nil ? request.query : .path
         if place == .automatic {
             let isInBody = body == nil && [.post, .put, .patch].contains(method)
@@ -226,7 +229,10 @@ package enum RequestBuilder {
         return (nil, try made.build())
     }
 
-    /// - Throws: when two names differ only by case, as the one to win would be random.
+    /// Returns the dictionary as header fields.
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if two names differ only by case, because a random one would take
+    ///   precedence.
     static func own(_ dictionary: [String: String]) throws(NetworkError) -> HTTPHeaders {
         let headers = HTTPHeaders(dictionary)
         if let twice = headers.first(where: { headers.values(for: $0.name).count > 1 }) {
@@ -235,7 +241,9 @@ package enum RequestBuilder {
         return headers
     }
 
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for fields that must not be sent.
+    /// Checks a message that user code has made or changed.
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a message that must not be sent.
     static func check(_ message: TransportRequest) throws(NetworkError) {
         try message.check()
         if message.url.absoluteString.utf8.contains(UInt8(ascii: "@")), message.url.withoutUser != message.url {

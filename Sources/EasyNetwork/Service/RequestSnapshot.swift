@@ -1,28 +1,31 @@
 import Foundation
 
-/// A request as it is when it becomes a call: each property read once, the options laid over the host's settings.
+/// A request at the moment when it becomes a call. Each property is read once, and the options override the host's
+/// settings.
 ///
-/// One call with its retries, the revalidation behind it, and a download's ranges use one snapshot. An operation that
-/// may repeat another is read when it is added to a queue, which compares the messages.
+/// One call with its retries, the revalidation that follows it, and the ranges of a download share one snapshot. An
+/// operation that may repeat another one is read when it is added to a queue, which compares the messages.
 final class RequestSnapshot: Sendable {
-    /// As its user made it; for interceptors, filters and notifications.
+    /// The request as the user made it, for interceptors, filters and notifications.
     let request: any BaseAPIRequest
     let options: RequestOptions
     let host: HostConfiguration
-    /// The Content-Type of the request's headers that the body's has replaced, since it contradicts the body.
+    /// The Content-Type of the request's headers that contradicts the body, and the body's own type that replaces it.
     let replacedContentType: (given: String, sent: String)?
-    /// The message before interceptors, the host's credential, and cookies; each attempt begins with it.
+    /// The message before interceptors, the host's credential, and cookies. Each attempt begins with it.
     let message: TransportRequest
     let validation: ResponseValidation
     let retry: RetryPolicy
     let redirects: RedirectPolicy
-    /// The interceptors of the host, then those of the request.
+    /// The interceptors of the host, followed by the request's interceptors.
     let interceptors: [any RequestInterceptor]
     let cachePolicy: CachePolicy
     /// The limit for all attempts together, in seconds.
     let overallTimeout: TimeInterval?
 
-    /// - Parameter change: changes the finished message. Default nil.
+    /// Reads a request.
+    ///
+    /// - Parameter change: Changes the finished message. Defaults to `nil`.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent.
     init(
         _ request: some BaseAPIRequest,
@@ -38,7 +41,7 @@ final class RequestSnapshot: Sendable {
         self.host = host
         self.message = message
         replacedContentType = replaced
-        // Each setting is read by itself: a copy of all settings costs more.
+        // Each setting is read by itself, because a copy of all settings costs more.
         validation = options.validation ?? host.settings.validation
         retry = options.retry ?? host.settings.retry
         redirects = options.redirects ?? host.settings.redirects
@@ -47,30 +50,30 @@ final class RequestSnapshot: Sendable {
         overallTimeout = try RequestBuilder.overallTimeout(options)
     }
 
-    /// For how many seconds a call waits for the body of a response whose head decides what follows.
+    /// Returns the number of seconds to wait for the body of a response whose head decides what follows.
     ///
-    /// - Returns: nil when the body is wanted: the response is accepted, and not a redirect.
+    /// - Returns: Nil if the body is wanted, because the response is accepted and is not a redirect.
     func patience(for head: TransportHead) -> TimeInterval? {
         guard (300...399).contains(head.statusCode),
             RedirectRules(policy: redirects).mayFollow(head.statusCode, head.headers)
         else { return validation.accepts(head) ? nil : .infinity }
-        // A redirect that the hook does not follow may be an accepted response. Nobody reads any other one: its end
-        // only saves a new connection, which takes no longer than this.
+        // A redirect that the hook does not follow can be an accepted response. The body of any other redirect is not
+        // used. Reading it to its end only saves a new connection, which takes no longer than 0.5 seconds.
         return redirects.decide != nil && validation.accepts(head) ? .infinity : 0.5
     }
 
-    /// An answer with the settings for reading it.
+    /// Returns a response with the settings for reading it.
     func prepared(_ response: consuming NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
         response.prepared(for: method, validation, decoder: options.decoder ?? host.settings.decoder)
     }
 
-    /// - Returns: nil when a stored answer does not pass the validation.
+    /// Returns a stored response with the settings for reading it; nil if it does not pass the validation.
     func accepted(_ response: NetworkResponse) -> NetworkResponse? {
         let response = prepared(response, message.method)
         return validation.error(for: response) == nil ? response : nil
     }
 
-    /// The cache as the request uses it; nil when it does not.
+    /// Returns the cache as the request uses it; nil if the request does not use it.
     func cache(_ order: CacheLookup.Order) -> CacheLookup? {
         guard cachePolicy.isActive else { return nil }
         return CacheLookup(cachePolicy, host.settings.cache, partition: host.settings.cachePartition, order: order)
@@ -79,9 +82,9 @@ final class RequestSnapshot: Sendable {
 
 /// The cache, as a request uses it.
 extension RequestSnapshot {
-    /// Asks the cache. Suspends only when the disk is read.
+    /// Looks up the response in the cache. Suspends only when the disk is read.
     ///
-    /// - Parameter key: of the message.
+    /// - Parameter key: The key of the message.
     func look(
         _ cache: CacheLookup,
         for message: TransportRequest,
@@ -95,13 +98,13 @@ extension RequestSnapshot {
         return cache.judge(found, for: message, at: host.settings.clock.date, accept: accepted)
     }
 
-    /// The entry to store when the response to a message has come; nil when the policy stores nothing.
+    /// Returns the entry to store when the response to a message has arrived; nil if the policy stores nothing.
     ///
     /// - Parameters:
-    ///   - asked: the message's fields before the host's authentication changed them; nil if it did not.
-    ///   - key: that of the attempt, before redirects.
-    ///   - candidate: the entry that the response may confirm. Default nil.
-    ///   - isCredentialAdded: whether the host's authentication adds a credential.
+    ///   - asked: The message's fields before the host's authentication changed them; nil if it did not.
+    ///   - key: The key of the attempt, before redirects.
+    ///   - candidate: The entry that the response can confirm. Defaults to `nil`.
+    ///   - isCredentialAdded: Whether the host's authentication adds a credential.
     func deposit(
         _ message: TransportRequest,
         in cache: CacheLookup,

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A reason why a job has not run, or its state when nothing holds it; see ``NetworkQueue/explain(_:)``.
+/// A reason why a job has not run, or its state if nothing holds it: see ``NetworkQueue/explain(_:)``.
 ///
 /// ```swift
 /// print(queue.explain(profile))   // [waits for 'sign-in', which is on no queue]
@@ -8,61 +8,61 @@ import Foundation
 public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     /// The job is on no queue, or on another one.
     case notHere
-    /// It waits for an operation that has not finished.
+    /// The job waits for an operation that has not finished.
     ///
-    /// - Parameter isQueued: false when that operation is on no queue, so that nothing will start it. A plain
-    ///   `Operation` that is not on this queue counts as queued, because it cannot be asked.
+    /// - Parameter isQueued: False if that operation is on no queue, so that nothing will start it. A plain `Operation`
+    ///   that is not on this queue counts as queued, because its state is unknown.
     case dependency(name: String, isQueued: Bool)
-    /// It is a plain `Operation` whose `isReady` is false.
+    /// The job is a plain `Operation` whose `isReady` is false.
     case notReady
     /// The queue is suspended.
     case suspended
-    /// As many jobs run as the queue allows in all.
+    /// The maximum number of jobs of the queue are running.
     case limit(Int)
-    /// As many jobs of its host run as the queue allows.
+    /// The maximum number of jobs of the host are running.
     case hostLimit(host: String, Int)
-    /// As many jobs with one of its tags run as the queue allows.
+    /// The maximum number of jobs with one of the job's tags are running.
     case tagLimit(tag: String, Int)
-    /// Another job of the category runs.
+    /// Another job of the category is running.
     case mutualExclusion(category: String)
-    /// As many of its batch run as that allows.
+    /// The maximum number of jobs of the batch are running.
     case batchLimit(Int)
-    /// A rate limit, for this number of seconds.
+    /// A rate limit delays the job for this number of seconds.
     case rate(seconds: TimeInterval)
-    /// Other jobs are before it.
+    /// Other jobs precede the job.
     case turn
-    /// It is being held by the condition with this name.
+    /// The condition with this name holds the job.
     case condition(String)
-    /// It has given its slot back while the circuit to its server is open: ``CircuitBreaker``. The seconds are those
-    /// until a trial may go, nil while one is under way.
+    /// The job has given up its slot while the circuit to its server is open: see ``CircuitBreaker``. The seconds are
+    /// the time until a trial can be sent; nil while a trial is running.
     case circuit(host: String, seconds: TimeInterval?)
-    /// It has given its slot back while a sign-in or a refresh of its credential is under way.
+    /// The job has given up its slot while a sign-in or a refresh of its credential is in progress.
     case credential
-    /// It has given its slot back until it sends its request again, for this number of seconds.
+    /// The job has given up its slot until it sends its request again, in this number of seconds.
     case retry(seconds: TimeInterval)
-    /// It has given its slot back while it waits for something else, for instance in a pause.
+    /// The job has given up its slot while it waits for something else, such as the end of a pause.
     case slotReleased
-    /// It has given its slot to a job of higher priority, and goes on when there is one again:
+    /// The job has given its slot to a job of higher priority, and resumes when it gets a slot again: see
     /// ``NetworkQueue/yieldingPriority``.
     case slotYielded
-    /// Its outcome is known, and it is about to finish.
+    /// The outcome of the job is known, and the job is about to finish.
     case ending
-    /// It runs.
+    /// The job is running.
     case running
-    /// It has finished.
+    /// The job has finished.
     case finished
 
     /// The network is unreachable.
     static let network = WaitReason.condition(networkCondition)
     static let networkCondition = "network reachable"
 
-    /// The first reasons, and the number of the others.
+    /// Returns the first reasons, and the number of the others.
     static func summary(of reasons: [WaitReason]) -> String {
         let others = reasons.count > 3 ? ["and \(reasons.count - 3) more"] : []
         return (reasons.prefix(3).map(\.description) + others).joined(separator: "; ")
     }
 
-    /// The end of a sentence that begins with the name of the job, without the secrets that ``Redaction`` recognizes.
+    /// The rest of a sentence that begins with the name of the job, without the secrets that ``Redaction`` recognizes.
     public var description: String { Redaction.standard.redacted(text) }
 
     private var text: String {
@@ -94,18 +94,18 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why a job waited for its slot, and for how long; made while the queue has listeners, for a timeline.
+/// The reason why a job waited for its slot, and how long. Made for a timeline, while the queue has listeners.
 package final class WaitNote: Sendable {
-    /// When the job asked for its slot, by the queue's clock.
+    /// The time when the job requested its slot, by the queue's clock.
     let since: TimeInterval
-    /// The seconds for which it waited for the slot.
+    /// The number of seconds for which the job waited for the slot.
     package let seconds: TimeInterval
-    /// The last reason that kept it from its slot; nil when there was none.
+    /// The last reason that kept the job from its slot; nil if there was none.
     package let reason: WaitReason?
-    /// The reason why it waited before it asked for the slot, where that is no dependency: a network, a condition, its
-    /// `isReady`.
+    /// The reason why the job waited before it requested the slot, unless that was a dependency: a network, a
+    /// condition, its `isReady`.
     package let before: WaitReason?
-    /// Whether it waited for other jobs before it asked for the slot.
+    /// Whether the job waited for other jobs before it requested the slot.
     package let isAfterJobs: Bool
 
     init(
@@ -122,7 +122,9 @@ package final class WaitNote: Sendable {
         self.before = before
     }
 
-    /// - Parameter last: the last reason; nil if only other jobs were before it.
+    /// Returns the note at the end of the wait.
+    ///
+    /// - Parameter last: The last reason; nil if other jobs merely preceded this one.
     func ended(at now: TimeInterval, _ last: WaitReason?) -> WaitNote {
         WaitNote(
             since: since,

@@ -1,11 +1,11 @@
 /// A challenge of a `WWW-Authenticate` field (RFC 9110, section 11.6.1).
 struct AuthenticationChallenge: Hashable, Sendable {
-    /// In lower case, as schemes are case-insensitive.
+    /// The scheme in lower case, because schemes are case-insensitive.
     var scheme: String
-    /// By name in lower case, without the quotes; empty for a scheme that has a token instead.
+    /// The parameters by name in lower case, without their quotes. Empty for a scheme that has a token instead.
     var parameters: [String: String] = [:]
 
-    /// The challenges of all fields, in order, without those that are malformed.
+    /// Returns the challenges of all fields, in order, without malformed ones.
     static func all(in headers: HTTPHeaders) -> [AuthenticationChallenge] {
         headers.rawValues(for: "WWW-Authenticate").flatMap { value in
             var reader = HTTPFieldReader(value)
@@ -13,36 +13,37 @@ struct AuthenticationChallenge: Hashable, Sendable {
         }
     }
 
-    /// The parameters of an `Authentication-Info` field, which has no scheme (section 11.6.3).
+    /// Returns the parameters of an `Authentication-Info` field, which has no scheme (RFC 9110, section 11.6.3).
     static func information(in headers: HTTPHeaders) -> [String: String] {
         var reader = HTTPFieldReader(headers.rawValues(for: "Authentication-Info").joined(separator: ", "))
         let all = reader.challenges(after: AuthenticationChallenge(scheme: ""))
         return all.count == 1 && all[0].scheme.isEmpty ? all[0].parameters : [:]
     }
 
-    /// Whether a parameter is `true`, in any case.
+    /// Returns whether a parameter is `true`, ignoring case.
     func isTrue(_ name: String) -> Bool {
         parameters[name]?.isEqualIgnoringASCIICase(to: "true") == true
     }
 }
 
 // The comma separates challenges as well as the parameters of one challenge, so the meaning of a word depends on what
-// follows: a word before `=` is a parameter, any other word is the scheme of the next challenge. Servers forget commas
-// and quotes, or write others. A guess is safe: if it is wrong, the server refuses the response to its challenge.
+// follows: a word before `=` is a parameter, and any other word is the scheme of the next challenge. Servers omit
+// commas and quotes, or use wrong ones. A guess is safe: if it is wrong, the server refuses the response to its
+// challenge.
 extension HTTPFieldReader {
-    /// The challenges without those that are malformed.
+    /// Reads the challenges, without malformed ones.
     ///
-    /// - Parameter first: the challenge that parameters before the first scheme belong to. Default nil.
+    /// - Parameter first: The challenge that parameters before the first scheme belong to. Defaults to `nil`.
     mutating func challenges(after first: AuthenticationChallenge? = nil) -> [AuthenticationChallenge] {
         var found = [first].compactMap(\.self)
         var malformed: Set<Int> = []
         skipListSeparators()
-        // After each mistake bytes may be read again, so many mistakes end the reading.
+        // Bytes can be read again after each mistake, so many mistakes end the reading.
         while !isAtEnd, readCount <= 4 * bytes.count {
             let isRead = token().map { readRest(of: $0, into: &found) }
             if isRead == false { malformed.insert(found.count - 1) }
             if isRead != true {
-                // Quotes do not count, since one of them may be the mistake.
+                // Quotes are ignored here, because one of them can be the mistake.
                 position = bytes[position...].firstIndex(of: UInt8(ascii: ",")) ?? bytes.count
             }
             skipListSeparators()
@@ -53,13 +54,13 @@ extension HTTPFieldReader {
 
     /// Reads what follows a name: the value of a parameter, or a new challenge up to its parameters.
     ///
-    /// - Returns: false if the last challenge is malformed.
+    /// - Returns: False if the last challenge is malformed.
     private mutating func readRest(of name: String, into found: inout [AuthenticationChallenge]) -> Bool {
         let end = position
         skipBlanks()
         if take(UInt8(ascii: "=")) {
             skipBlanks()
-            // A name occurs once (section 11.2); with two values the intended one is unknown.
+            // A name must occur once (RFC 9110, section 11.2). With two values, the intended one is unknown.
             guard let value = parameterValue(), !found.isEmpty else { return false }
             return found[found.count - 1].parameters.updateValue(value, forKey: name.lowercased()) == nil
         }
@@ -69,9 +70,9 @@ extension HTTPFieldReader {
         return true
     }
 
-    /// Reads a value: in quotes, in single quotes, or in none, also with blanks inside.
+    /// Reads a value, which can be in double quotes, in single quotes, or unquoted, and can contain blanks.
     ///
-    /// - Returns: nil, with nothing read, if it is malformed.
+    /// - Returns: Nil if the value is malformed. In this case, nothing is consumed.
     private mutating func parameterValue() -> String? {
         let start = position
         let value = next == UInt8(ascii: "\"") ? quotedString() : singleQuotedText() ?? unquotedText()

@@ -1,35 +1,35 @@
 import Foundation
 
-/// Keeps the credential of a signed-in user, puts it into requests, and refreshes it once for all requests that need
-/// it.
+/// The credential of a signed-in user, which is added to requests, and refreshed once for all requests that need it.
 ///
 /// ```swift
 /// let session = AuthenticationSession(Tokens(), credential: saved, save: save)
 /// let host = HostConfiguration(baseURL: url) { $0.authentication = session }
 /// ```
 ///
-/// A refresh begins when an answer refuses the credential, or when the credential has expired. The requests that need
-/// it wait without a slot, and are then sent with the new credential, each at most once more; a second refusal ends
-/// them. When the refresh fails they all end with ``NetworkError/Code/unauthorized`` and the cause. A request that is
-/// cancelled while it waits ends at once; the refresh goes on, as the others need it.
+/// A refresh begins when a response refuses the credential, or when the credential has expired. The requests that need
+/// it wait without a slot, and are then sent with the new credential. Each request is sent again at most once: a second
+/// refusal ends it. If the refresh fails, all waiting requests end with ``NetworkError/Code/unauthorized`` and the
+/// cause. A request that is cancelled while it waits ends at once. The refresh continues, because other requests need
+/// it.
 ///
-/// All members may be used from any thread.
+/// All members can be used from any thread.
 public final class AuthenticationSession<Method: Authenticator>: RequestAuthentication, @unchecked Sendable {
-    // Sendable because all of it is constant or behind a lock. `@unchecked` repeats that of the superclass, as
-    // subclasses must.
+    // Sendable because every property is constant or protected by a lock. `@unchecked` repeats the superclass's
+    // conformance, as subclasses must.
 
     /// The credential of the ``Authenticator``.
     public typealias Credential = Method.Credential
 
     private struct State {
         var credential: Credential?
-        /// Grows with each change of the credential, its removal included.
+        /// Incremented with each change of the credential, including its removal.
         var version = 0
         /// See ``AuthenticationSession/userVersion``.
         var userVersion = 0
-        /// The refresh under way.
+        /// The current refresh.
         var refresh: Refresh?
-        /// The times at which the last refreshes began, at most ``refreshLimit``.
+        /// The times at which the last refreshes began. At most ``refreshLimit`` times are kept.
         var beginnings: [TimeInterval] = []
         /// The version that was saved last, or is being saved.
         var savedVersion = 0
@@ -38,7 +38,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         var current: Versioned { (credential, version, userVersion) }
     }
 
-    /// A credential, its version and that of its user.
+    /// A credential, its version, and the version of its user.
     private typealias Versioned = (credential: Credential?, version: Int, userVersion: Int)
 
     private let authenticator: Method
@@ -52,19 +52,20 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     /// Creates a session.
     ///
     /// - Parameters:
-    ///   - authenticator: applies and refreshes the credential.
-    ///   - credential: the first credential; nil, the default, when no user is signed in.
-    ///   - refreshLimit: how many refreshes may begin within `refreshWindow`; beyond that requests end at once with
-    ///     ``NetworkError/Code/unauthorized``. Default 5.
-    ///   - refreshWindow: in seconds. Default 30.
-    ///   - refreshDeadline: seconds after which a refresh fails and its task is cancelled. Default 120; nil means no
-    ///     deadline. With zero, less or NaN no refresh begins: it fails with ``NetworkError/Code/invalidRequest``.
-    ///   - clock: for the window, the deadline, and the expiry of credentials. Default the system's.
-    ///   - save: keeps the credential for the next launch. It gets the current one after each change, by a sign-in or a
-    ///     refresh, and nil after a sign-out; not the first one. Called off any lock, one call at a time, as a rule by the
-    ///     thread that makes the change and before that returns, and before the requests that wait for a refresh go on.
-    ///     Of changes that are made during a call it gets the last, when it has returned, on the same thread. Default:
-    ///     the credential is in memory alone.
+    ///   - authenticator: Applies and refreshes the credential.
+    ///   - credential: The first credential. Defaults to `nil`: no user is signed in.
+    ///   - refreshLimit: The number of refreshes that can begin within `refreshWindow`. Beyond it, requests end at once
+    ///     with ``NetworkError/Code/unauthorized``. Defaults to 5.
+    ///   - refreshWindow: The length of the window in seconds. Defaults to 30.
+    ///   - refreshDeadline: The number of seconds after which a refresh fails and its task is cancelled. Defaults to
+    ///     120; `nil` means no deadline. If it is zero, negative or NaN, no refresh begins: requests that need one fail
+    ///     with ``NetworkError/Code/invalidRequest``.
+    ///   - clock: The clock for the window, the deadline, and the expiry of credentials. Defaults to the system's.
+    ///   - save: Saves the credential for the next launch. After a sign-in or a refresh, the closure gets the current
+    ///     credential; after a sign-out, nil. It does not get the first credential. It is called outside all locks, one
+    ///     call at a time. Usually, the thread that makes the change calls it before the change returns, and before the
+    ///     requests that wait for a refresh continue. If the credential changes during a call, the same thread then
+    ///     calls the closure again, with the last change. Defaults to `nil`: the credential is only in memory.
     public init(
         _ authenticator: Method,
         credential: Credential? = nil,
@@ -86,20 +87,20 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     // MARK: - The credential
 
-    /// The current credential; nil when no user is signed in.
+    /// The current credential; nil if no user is signed in.
     public var credential: Credential? {
         state.withLock { $0.credential }
     }
 
-    /// Replaces the credential. Requests that wait for a refresh, or have not been sent yet, are sent with the new one;
-    /// the result of that refresh is ignored.
+    /// Replaces the credential. Requests that wait for a refresh, or have not been sent yet, are sent with the new
+    /// credential. The result of that refresh is ignored.
     public func signIn(_ credential: Credential) {
         replace(with: credential)
     }
 
-    /// Removes the credential. Requests that wait for a refresh end with ``NetworkError/Code/unauthorized``; the result
-    /// of that refresh is ignored. Requests that have not been sent yet, and later ones, are sent without a credential,
-    /// and when they are refused, ``Authenticator/refresh(_:over:)`` is asked for one.
+    /// Removes the credential. Requests that wait for a refresh end with ``NetworkError/Code/unauthorized``, and the
+    /// result of that refresh is ignored. Requests that have not been sent yet, and later ones, are sent without a
+    /// credential. If the server refuses them, the session calls ``Authenticator/refresh(_:over:)``.
     public func signOut() {
         replace(with: nil)
     }
@@ -111,7 +112,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             state.beginnings = []
             return (state.refresh.take(), state.userVersion, exchange(&state.credential, with: credential))
         }
-        // A value of the user's, so it is not released under a lock.
+        // The old credential is a user's value, so it is not released under a lock.
         withExtendedLifetime(old) {}
         refresh?.set(credential == nil ? .failure(Self.signedOut) : .success(userVersion))
         saveChanges()
@@ -121,7 +122,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         NetworkError(code: .unauthorized, message: "signed out during the refresh")
     }
 
-    /// Saves the current credential, unless a call of `save` is under way: that is followed by another one.
+    /// Saves the current credential. If another thread is calling `save`, that thread saves it afterwards.
     private func saveChanges() {
         guard let save else { return }
         state.drain(\.isSaving) { state in
@@ -153,7 +154,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             let current = current
             let isExpired = current.credential.map { authenticator.isExpired($0, at: clock.date) } ?? false
             if let refresh = try self.refresh(isExpired ? current.version : nil, service()) { return .wait(refresh) }
-            // Otherwise the expired credential has been replaced by one whose expiry was not checked.
+            // Otherwise, the expired credential has been replaced by one whose expiry has not been checked.
             if !isExpired { return .ready(try apply(current, to: message, credentialState)) }
         }
     }
@@ -178,7 +179,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             } else if let refresh = try self.refresh(credentialState.version, service()) {
                 return .wait(refresh)
             } else {
-                // The refusal of an older credential does not concern the current one.
+                // The response refuses an older credential, so the current one can still be valid.
                 fresh = current
             }
         } catch {
@@ -210,18 +211,18 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     // MARK: - The refresh
 
-    /// The credential after a refresh that the call has waited for.
+    /// Returns the credential after a refresh that the call has waited for.
     private func renewed(by refresh: Refresh) throws(NetworkError) -> Versioned {
         guard let outcome = refresh.value else { throw NetworkError(code: .cancelled) }
         let userVersion = try outcome.get()
         let current = current
-        // The user may have signed out since the refresh ended, for instance while its credential was being saved.
+        // The user may have signed out since the refresh ended, for example while its credential was being saved.
         guard current.credential != nil || current.userVersion == userVersion else { throw Self.signedOut }
         return current
     }
 
-    /// - Returns: the refresh under way, or another one if the current credential has this version; nil when there is
-    ///   none.
+    /// Returns the current refresh, or begins one if the current credential has this version. Nil if no refresh is
+    /// needed.
     private func refresh(
         _ version: Int?,
         _ service: @autoclosure () -> EasyNetworkService
@@ -255,7 +256,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private func begin(_ refresh: Refresh, _ credential: Credential?, _ service: EasyNetworkService) {
         let sessions = Self.refreshing + [ObjectIdentifier(self)]
         let task = WorkQueue.task { [self] in
-            // A sign-out that came before the task could be cancelled.
+            // A sign-out may have ended the refresh before its task could be cancelled.
             guard state.withLock({ $0.refresh === refresh }) else { return }
             do {
                 let fresh = try await Self.$refreshing.withValue(sessions) {
@@ -277,12 +278,12 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     private func finish(_ refresh: Refresh, _ result: Result<Credential, any Error>) {
         let (isCurrent, userVersion, old) = state.withLock { state -> (Bool, Int, Credential?) in
-            // Ignores a refresh whose credential was replaced.
+            // If the credential was replaced during the refresh, ignore the result.
             guard state.refresh === refresh else { return (false, 0, nil) }
             state.refresh = nil
             guard case .success(let fresh) = result else { return (true, state.userVersion, nil) }
             state.version += 1
-            // Without a credential to refresh, anyone may have signed in.
+            // There was no credential to refresh, so any user may have signed in.
             if state.credential == nil { state.userVersion += 1 }
             return (true, state.userVersion, exchange(&state.credential, with: fresh))
         }
@@ -290,7 +291,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         guard isCurrent else { return }
         switch result {
         case .success:
-            // First, since a server that has replaced a refresh token refuses the old one.
+            // Save the credential first: if the server has replaced a refresh token, it refuses the old one.
             saveChanges()
             refresh.set(.success(userVersion))
         case .failure(let error):

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Authenticates requests to a host, and renews the credential when it is no longer valid.
+/// The rules that authenticate requests to a host, and renew the credential when it is no longer valid.
 ///
-/// An ``AuthenticationSession`` keeps the credential, and calls these methods: off any lock, on background threads, and
-/// for several requests at a time.
+/// An ``AuthenticationSession`` keeps the credential, and calls these methods outside all locks, on background threads,
+/// and for several requests at a time.
 ///
 /// ```swift
 /// struct Tokens: Authenticator {
@@ -25,39 +25,42 @@ import Foundation
 /// }
 /// ```
 public protocol Authenticator: Sendable {
-    /// The credential of a request: a token, a pair of tokens, a key to sign with.
+    /// The credential of a request, such as a token, a pair of tokens, or a key to sign with.
     associatedtype Credential: Sendable
 
-    /// Puts the credential into a request that is about to be sent, as a rule into its `Authorization` field.
+    /// Adds the credential to a request that is about to be sent, usually to its `Authorization` field.
     ///
-    /// - Throws: the error that ends the request; an error of another type gets ``NetworkError/Code/invalidRequest``.
+    /// - Throws: The error that ends the request. An error of another type becomes
+    ///   ``NetworkError/Code/invalidRequest``.
     func apply(_ credential: Credential, to request: inout TransportRequest) throws
 
-    /// Whether an answer refuses the credential. Default: status 401, which does so whatever this returns.
+    /// Returns whether a response refuses the credential. The default implementation returns true for status 401, which
+    /// is a refusal whatever this method returns.
     ///
-    /// For a server that answers 200 with a code of its own, look into the body.
+    /// If a server responds with 200 and its own error code, examine the body.
     func isRefused(_ response: NetworkResponse) -> Bool
 
-    /// Whether the credential has expired, so that it is refreshed before the request is sent. Default: false.
+    /// Returns whether the credential has expired, so that it is refreshed before the request is sent. The default
+    /// implementation returns false.
     ///
     /// - Parameters:
-    ///   - credential: the credential of the session.
-    ///   - date: now, by the wall clock.
+    ///   - credential: The credential of the session.
+    ///   - date: The current date, by the wall clock.
     func isExpired(_ credential: Credential, at date: Date) -> Bool
 
-    /// Gets another credential, which the session keeps, and gives to its `save`. A sign-in, a sign-out and the deadline of
-    /// the refresh cancel the task, and what it returns is ignored: return soon. Only a refresh that was cancelled and has
-    /// not returned may run beside the next one.
+    /// Gets another credential, which the session keeps and passes to its `save`. A sign-in, a sign-out and the
+    /// deadline of the refresh cancel the task, and its result is then ignored, so return soon. A cancelled refresh
+    /// that has not returned can run at the same time as the next one; other refreshes cannot.
     ///
-    /// Requests made in here, also over another service of the same host, are sent without a credential and are not
-    /// refreshed when they are refused, since they would wait for themselves. That holds within the task, and for a
-    /// ``RequestOperation`` made in it; do not wait here for an operation made elsewhere.
+    /// Requests made in this method, even over another service of the same host, are sent without a credential. If they
+    /// are refused, they are not refreshed, because they would wait for themselves. This holds within the task, and for
+    /// a ``RequestOperation`` created in it. Do not wait here for an operation that was created elsewhere.
     ///
     /// - Parameters:
-    ///   - credential: the one that was refused or has expired; nil when there was none.
-    ///   - service: a service for the host of the request that caused the refresh. It goes on when that request is
+    ///   - credential: The credential that was refused or has expired; nil if there was none.
+    ///   - service: A service for the host of the request that caused the refresh. It continues if that request is
     ///     cancelled.
-    /// - Throws: the cause of the ``NetworkError/Code/unauthorized`` with which all waiting requests end.
+    /// - Throws: The cause of the ``NetworkError/Code/unauthorized`` with which all waiting requests end.
     func refresh(_ credential: Credential?, over service: EasyNetworkService) async throws -> Credential
 }
 

@@ -2,20 +2,23 @@ import Foundation
 
 /// The state of Digest authentication with one server (RFC 7616).
 ///
-/// It begins with a challenge, and uses the nonce of the challenge, with a count, until the server sends another one.
+/// A session begins with a challenge. It uses the nonce of the challenge, with a count, until the server sends another
+/// nonce.
 ///
-/// A challenge without `qop`, or with an empty one, is answered as in RFC 2069, which some servers still require.
-/// `auth-int` is not supported; the `domain` of a challenge is ignored: the protection space is the origin.
+/// A challenge without `qop`, or with an empty one, gets a response in the form of RFC 2069, which some servers still
+/// require. `auth-int` is not supported. The `domain` of a challenge is ignored: the protection space is the origin.
 struct DigestSession: Sendable {
-    /// The algorithms (section 6.1), the strongest last. SHA-512-256 is left out: neither CryptoKit nor servers have
-    /// it.
+    /// The algorithms (RFC 7616, section 6.1), with the strongest last. SHA-512-256 is left out, because neither
+    /// CryptoKit nor servers support it.
     enum Algorithm: String, CaseIterable, Sendable {
         case md5 = "MD5"
         case md5Session = "MD5-sess"
         case sha256 = "SHA-256"
         case sha256Session = "SHA-256-sess"
 
-        /// - Parameter name: as in a challenge; nil means MD5.
+        /// Creates the algorithm with this name.
+        ///
+        /// - Parameter name: The name in a challenge; nil means MD5.
         init?(_ name: String?) {
             let name = name ?? "MD5"
             guard let found = Self.allCases.first(where: { $0.rawValue.isEqualIgnoringASCIICase(to: name) })
@@ -28,7 +31,7 @@ struct DigestSession: Sendable {
 
         fileprivate var strength: Int { self == .sha256 || self == .sha256Session ? 1 : 0 }
 
-        /// The digest as hexadecimal digits in lower case.
+        /// Returns the digest as hexadecimal digits in lower case.
         func digest(_ text: String) -> String {
             let data = Data(text.fieldBytes)
             return (strength == 0 ? MD5.digest(of: data) : SHA256.digest(of: data)).hexadecimal
@@ -45,15 +48,15 @@ struct DigestSession: Sendable {
     private let clientNonce: String
     private let opaque: String?
     private let hasQuality: Bool
-    /// The algorithm as the challenge has it; nil if it names none.
+    /// The algorithm's name in the challenge; nil if the challenge names none.
     private let algorithmName: String?
     private let isUserHashed: Bool
     /// Whether the server is known to read names in the extended form.
     private let isUTF8: Bool
-    /// The digest of A1 (section 3.4.2), in the place of the password, which is not kept.
+    /// The digest of A1 (RFC 7616, section 3.4.2), which is kept instead of the password.
     private let key: String
 
-    /// The first challenge with the strongest supported algorithm.
+    /// Returns the first challenge with the strongest supported algorithm.
     static func strongest(of challenges: [AuthenticationChallenge]) -> AuthenticationChallenge? {
         let known = challenges.compactMap { challenge in
             problem(of: challenge) == nil ? algorithm(of: challenge).map { (challenge, $0) } : nil
@@ -61,8 +64,9 @@ struct DigestSession: Sendable {
         return known.first { $0.1.strength == 1 }?.0 ?? known.first?.0
     }
 
-    /// - Parameter clientNonce: an unpredictable text, different for each session.
-    /// - Returns: nil when the challenge is not one of Digest, or not supported.
+    /// Creates the session for a challenge; nil if the challenge is not a Digest challenge, or not supported.
+    ///
+    /// - Parameter clientNonce: An unpredictable string, different for each session.
     init?(_ challenge: AuthenticationChallenge, user: String, password: String, clientNonce: String) {
         guard Self.problem(of: challenge) == nil, let algorithm = Self.algorithm(of: challenge),
             let realm = challenge.parameters["realm"], let nonce = challenge.parameters["nonce"]
@@ -82,7 +86,8 @@ struct DigestSession: Sendable {
         key = algorithm.isSession ? algorithm.digest("\(digest):\(nonce):\(clientNonce)") : digest
     }
 
-    /// Why a challenge is not answered, in words that follow "the server wants"; nil if it is.
+    /// Returns the reason why a challenge is not supported, in words that follow "the server requires"; nil if it is
+    /// supported.
     static func problem(of challenge: AuthenticationChallenge) -> String? {
         guard challenge.scheme == "digest" else { return "another scheme" }
         let qualities = qualities(of: challenge)
@@ -100,16 +105,17 @@ struct DigestSession: Sendable {
         Algorithm(challenge.parameters["algorithm"])
     }
 
-    /// The qualities of protection that the server takes. Some servers have an empty list, and mean none.
+    /// Returns the qualities of protection that the server accepts. Some servers send an empty list, which means that
+    /// they use no quality.
     private static func qualities(of challenge: AuthenticationChallenge) -> [String] {
         (challenge.parameters["qop"] ?? "").split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
     }
 
-    /// Makes the value of the `Authorization` field for one request, and counts it as a use of the nonce.
+    /// Returns the value of the `Authorization` field for one request, and counts it as a use of the nonce.
     ///
-    /// - Parameter target: path and query as they are sent.
+    /// - Parameter target: The path and query as they are sent.
     mutating func authorization(method: String, target: String) -> String {
-        // After an overflow the server refuses the request as a replay, and sends a new nonce.
+        // After an overflow, the server refuses the request as a replay, and sends a new nonce.
         nonceCount &+= 1
         let count = String(format: "%08x", nonceCount)
         let request = algorithm.digest("\(method):\(target)")
@@ -128,15 +134,15 @@ struct DigestSession: Sendable {
         return "Digest " + fields.joined(separator: ", ")
     }
 
-    /// Uses the nonce of a response for the following requests (section 3.5).
+    /// Uses the nonce of a response for the following requests (RFC 7616, section 3.5).
     mutating func take(_ headers: HTTPHeaders) {
         guard let next = AuthenticationChallenge.information(in: headers)["nextnonce"], next != nonce else { return }
         nonce = next
         nonceCount = 0
     }
 
-    /// A name that is not ASCII has the extended form (section 3.4.4) only if the server has announced UTF-8: other
-    /// servers do not know that form, and compare the bytes.
+    /// The field with the user's name. A name that is not ASCII has the extended form (RFC 7616, section 3.4.4) only if
+    /// the server has announced UTF-8. Other servers do not know that form, and compare the bytes.
     private var userField: String {
         if isUserHashed { return "username=\(Self.quoted(algorithm.digest("\(user):\(realm)")))" }
         if !isUTF8 || user.utf8.allSatisfy({ $0 < 0x80 }) { return "username=\(Self.quoted(user))" }
@@ -144,12 +150,12 @@ struct DigestSession: Sendable {
     }
 
     private static func quoted(_ text: String) -> String {
-        // By characters of Unicode, since a quote and a combining accent are one Character.
+        // The string is escaped by Unicode scalars, because a quote and a combining accent are one Character.
         let escaped = text.unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }
         return "\"\(escaped.joined())\""
     }
 
-    /// The characters that RFC 8187, section 3.2.1 allows beside letters and digits.
+    /// The characters that RFC 8187, section 3.2.1 allows in addition to letters and digits.
     private static let extendedSigns = CharacterSet(charactersIn: "!#$&+-.^_`|~")
 
     private static func extended(_ text: String) -> String {

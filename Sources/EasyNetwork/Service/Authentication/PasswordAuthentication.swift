@@ -1,27 +1,27 @@
 import Foundation
 
 extension RequestAuthentication {
-    /// Answers a server's challenge with user and password: by Digest (RFC 7616), or else by Basic (RFC 7617).
+    /// Creates an authentication with user and password, for Digest (RFC 7616) or, if the server does not offer it,
+    /// Basic (RFC 7617).
     ///
-    /// The first request is sent without a credential and is refused; it is sent once more with the answer to the
-    /// challenge. Later requests carry a credential from the beginning, for Digest with the server's nonce and a count.
+    /// The first request is sent without a credential and is refused. It is sent once more with the response to the
+    /// server's challenge. Later requests carry a credential from the beginning; for Digest, they use the server's
+    /// nonce and a count.
     ///
     /// ```swift
     /// let password = try RequestAuthentication.password(user: "ada", password: "secret")
     /// let host = HostConfiguration(baseURL: url) { $0.authentication = password }
     /// ```
     ///
-    /// Digest is supported with MD5 and SHA-256, each also with `-sess`; the strongest offered algorithm is used.
-    /// A request to which the server answers with Digest in another form, such as `auth-int` or SHA-512-256, and with
-    /// nothing else, ends with ``NetworkError/Code/unauthorized`` and this reason. A request that has an `Authorization`
-    /// field keeps it.
+    /// Digest is supported with MD5 and SHA-256, each also with `-sess`. The strongest offered algorithm is used. If
+    /// the server offers only another form of Digest, such as `auth-int` or SHA-512-256, the request ends with
+    /// ``NetworkError/Code/unauthorized`` and this reason. A request that has an `Authorization` field keeps it.
     ///
     /// - Parameters:
-    ///   - user: the name of the user.
-    ///   - password: the password.
-    ///   - allowsBasicWithoutTLS: whether the password may go over plain http, where every node on the way can read it.
-    ///     Default false: such a Basic challenge is not answered, and the request ends with
-    ///     ``NetworkError/Code/unauthorized`` and this reason.
+    ///   - user: The name of the user.
+    ///   - password: The password.
+    ///   - allowsBasicWithoutTLS: Whether the password can be sent over plain http, where every node on the way can
+    ///     read it. Defaults to `false`: the request ends with ``NetworkError/Code/unauthorized`` and this reason.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, and for control characters.
     public static func password(
         user: String,
@@ -32,13 +32,13 @@ extension RequestAuthentication {
     }
 }
 
-/// See ``RequestAuthentication/password(user:password:allowsBasicWithoutTLS:)``.
+/// The authentication that ``RequestAuthentication/password(user:password:allowsBasicWithoutTLS:)`` creates.
 final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
-    // Sendable because all of it is constant or behind a lock. `@unchecked` repeats that of the superclass, as
-    // subclasses must.
+    // Sendable because every property is constant or protected by a lock. `@unchecked` repeats the superclass's
+    // conformance, as subclasses must.
 
     private enum Scheme {
-        /// With the field, which is the same for all requests.
+        /// The scheme with its field, which is the same for all requests.
         case basic(String)
         case digest(DigestSession)
 
@@ -56,7 +56,8 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
     private let password: String
     private let basic: HTTPCredential
     private let allowsBasicWithoutTLS: Bool
-    /// The last challenge of the server, nil before the first; and a number that grows with each one that is answered.
+    /// The scheme of the server's last challenge, nil before the first; and a number that is incremented with each
+    /// accepted challenge.
     private let state = Locked<(scheme: Scheme?, version: Int)>((nil, 0))
 
     init(user: String, password: String, allowsBasicWithoutTLS: Bool) throws(NetworkError) {
@@ -125,7 +126,7 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
     }
 
     private func scheme(for challenges: [AuthenticationChallenge], to message: TransportRequest) -> Scheme? {
-        // 128 bits, so that no two are the same.
+        // A nonce of 128 random bits is practically unique.
         let clientNonce = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }.joined()
         if let challenge = DigestSession.strongest(of: challenges),
             let session = DigestSession(challenge, user: user, password: password, clientNonce: clientNonce)
@@ -138,7 +139,7 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
 
     private func takeNextNonce(_ response: NetworkResponse, _ credentialState: CredentialState) {
         state.withLock { state in
-            // The answer to an older challenge does not concern the nonce in use.
+            // A response to an older challenge does not concern the current nonce.
             guard credentialState.version == state.version, case .digest(var session) = state.scheme else { return }
             session.take(response.headers)
             state.scheme = .digest(session)

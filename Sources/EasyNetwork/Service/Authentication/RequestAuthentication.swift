@@ -7,10 +7,10 @@ import Foundation
 /// let host = HostConfiguration(baseURL: url) { $0.authentication = session }
 /// ```
 ///
-/// A host has at most one; several hosts may share it. Requests to another origin (scheme, host and port) than that of
-/// the host's base URL are sent without a credential.
+/// A host has at most one authentication, and several hosts can share it. A request is sent without a credential if its
+/// origin (scheme, host and port) is not the origin of the host's base URL.
 public class RequestAuthentication: @unchecked Sendable {
-    // Sendable because it has no state, and all subclasses, which are in this module, have only sendable state.
+    // Sendable because this class has no state, and all subclasses, which are in this module, have only sendable state.
 
     /// The authentication state of a request, which a call keeps between two messages.
     struct CredentialState: Hashable, Sendable {
@@ -18,7 +18,7 @@ public class RequestAuthentication: @unchecked Sendable {
         var version = 0
         /// See ``RequestAuthentication/userVersion``.
         var userVersion = 0
-        /// Whether the request has been sent again after a refusal; that happens once.
+        /// Whether the request has been sent again after a refusal, which happens once.
         var isReplay = false
         /// Whether the request is sent without a credential.
         var isExempt = false
@@ -27,14 +27,15 @@ public class RequestAuthentication: @unchecked Sendable {
     /// A message with its credential.
     typealias Authorized = (message: TransportRequest, credentialState: CredentialState)
 
-    /// A refresh under way. All requests that need it wait for its one outcome, which is the version of the user whose
-    /// credential it refreshed. It holds no credential: the user may sign out before the last request has read it.
+    /// A refresh in progress. All requests that need it wait for its outcome, which is the version of the user whose
+    /// credential it refreshed. The outcome contains no credential, because the user can sign out before the last
+    /// request has read it.
     typealias Refresh = Promise<Result<Int, NetworkError>>
 
-    /// What becomes of a message that needs a credential.
+    /// The next step for a message that needs a credential.
     enum Authorization {
         case ready(Authorized)
-        /// Ask again with this refresh when it has ended.
+        /// Call again with this refresh when it has ended.
         case wait(Refresh)
     }
 
@@ -43,17 +44,17 @@ public class RequestAuthentication: @unchecked Sendable {
 
     init() {}
 
-    /// Changes with the user to whom the credential belongs, and not when that is refreshed.
+    /// A number that changes with the user to whom the credential belongs, but not with a refresh of the credential.
     var userVersion: Int { 0 }
 
-    /// Whether a message may go out with its credential: its user has not signed out or in since that was added. Asked
-    /// last before a message goes to the transport.
+    /// Returns whether a message can be sent with its credential, because the user has not signed out or in since it
+    /// was added. Called immediately before a message is passed to the transport.
     func isCurrent(_ credentialState: CredentialState) -> Bool { true }
 
-    /// The state at the beginning of a request, also for its redirects. Call it in the task of the code that makes the
-    /// request: its task-local values show whether a refresh makes it.
+    /// Returns the state at the beginning of a request, which also applies to its redirects. Call it in the task of the
+    /// code that makes the request: the task-local values show whether a refresh makes it.
     ///
-    /// - Parameter base: the host's base URL; nil allows any origin.
+    /// - Parameter base: The host's base URL; nil allows any origin.
     final func begin(_ url: URL, base: URL?) -> CredentialState {
         CredentialState(
             isExempt: url.isElsewhere(than: base) || Self.refreshing.contains(ObjectIdentifier(self))
@@ -62,14 +63,14 @@ public class RequestAuthentication: @unchecked Sendable {
 
     /// Adds the credential to a message, before each attempt.
     ///
-    /// Calls user code: do not call it under a lock or on the transport's thread.
+    /// Calls user code, so do not call this method under a lock or on the transport's thread.
     ///
     /// - Parameters:
-    ///   - message: without credential.
-    ///   - credentialState: the last state of the call.
-    ///   - refresh: the refresh that the call has waited for; nil the first time.
-    ///   - service: for the messages of a refresh, which outlives the call.
-    /// - Throws: the reason why there is no credential.
+    ///   - message: The message without its credential.
+    ///   - credentialState: The last state of the call.
+    ///   - refresh: The refresh that the call has waited for; nil the first time.
+    ///   - service: The service for the messages of a refresh, which outlives the call.
+    /// - Throws: The reason why there is no credential.
     func authorize(
         _ message: TransportRequest,
         _ credentialState: CredentialState,
@@ -79,9 +80,9 @@ public class RequestAuthentication: @unchecked Sendable {
         .ready((message, credentialState))
     }
 
-    /// Reviews each response. The parameters are those of ``authorize(_:_:after:over:)``.
+    /// Reviews each response. For the parameters, see ``authorize(_:_:after:over:)``.
     ///
-    /// - Returns: the message with another credential, if the response refuses the one it was sent with.
+    /// - Returns: The message with another credential, if the response refuses the credential that it was sent with.
     func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
@@ -94,6 +95,6 @@ public class RequestAuthentication: @unchecked Sendable {
 }
 
 extension RequestAuthentication: CustomReflectable {
-    /// Has no children, so that a dump shows no secret.
+    /// A mirror without children, so that a dump shows no secret.
     public final var customMirror: Mirror { Mirror(self, children: [:]) }
 }

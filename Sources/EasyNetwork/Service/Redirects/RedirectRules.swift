@@ -1,17 +1,17 @@
 import Foundation
 
-/// The rules that turn a message into the message of a redirect (RFC 9110, section 15.4). A value without I/O.
+/// The rules that turn a message into the message of a redirect (RFC 9110, section 15.4). A value that performs no I/O.
 struct RedirectRules {
     let policy: RedirectPolicy
 
-    /// Fields that describe a body (RFC 9110, sections 8 and 15.4), meaningless without one.
+    /// The fields that describe a body (RFC 9110, sections 8 and 15.4), which are meaningless without one.
     private static let contentFields = [
         "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Disposition",
         "Content-MD5", "Content-Range", "Content-Digest", "Digest", "Repr-Digest", "Last-Modified",
     ]
 
-    /// The fields sent to another origin: the general ones of HTTP (RFC 9110, RFC 9111), and the keys of a request that
-    /// is repeated or resumed. Not `Referer`, `From`, `Origin`, `Host` and credentials.
+    /// The fields that are sent to another origin: the general fields of HTTP (RFC 9110, RFC 9111), and the keys of a
+    /// repeated or resumed request. `Referer`, `From`, `Origin`, `Host` and credentials are not sent.
     private static let commonFields: Set<String> = Set(
         contentFields.map { $0.lowercased() } + [
             "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "dnt", "expect",
@@ -27,9 +27,10 @@ struct RedirectRules {
         return Self.commonFields.contains(name) || policy.sendsToOtherOrigins(name)
     }
 
-    /// - Parameter count: how many redirects have been followed already.
-    /// - Returns: nil when the answer is no redirect, or is to be returned itself.
-    /// - Throws: ``NetworkError/Code/redirectFailed`` when it cannot be followed.
+    /// Returns the message of a redirect; nil if the response is not a redirect, or must be returned itself.
+    ///
+    /// - Parameter count: The number of redirects that have been followed.
+    /// - Throws: ``NetworkError/Code/redirectFailed`` if the redirect cannot be followed.
     func redirect(of message: TransportRequest, by response: NetworkResponse, count: Int) throws(NetworkError)
         -> TransportRequest?
     {
@@ -56,8 +57,8 @@ struct RedirectRules {
         return next
     }
 
-    /// The message that the hook of the policy sends in place of the proposed one. Another origin gets the fields that
-    /// may go there, and those that the hook has set itself.
+    /// Returns the message that the policy's hook sends instead of the proposed one. Another origin gets only the
+    /// fields that are allowed there, and the fields that the hook has set itself.
     func checked(
         _ decided: TransportRequest,
         insteadOf proposed: TransportRequest,
@@ -72,12 +73,13 @@ struct RedirectRules {
         return checked
     }
 
-    /// Whether such an answer is a redirect to follow, apart from the limit and from an invalid Location.
+    /// Returns whether a response is a redirect to follow, apart from the limit and an invalid Location.
     func mayFollow(_ statusCode: Int, _ headers: HTTPHeaders) -> Bool {
         policy.limit > 0 && [301, 302, 303, 307, 308].contains(statusCode) && headers["Location"] != nil
     }
 
-    /// Section 15.4.4 for 303; for 301 and 302 as sections 15.4.2 and 15.4.3 allow and browsers do.
+    /// Returns whether a redirect changes the method to GET. A 303 follows RFC 9110, section 15.4.4. A 301 and a 302 do
+    /// what sections 15.4.2 and 15.4.3 allow and browsers do.
     private static func becomesGet(_ method: NetworkService.Method, _ status: Int) -> Bool {
         switch status {
         case 303: method != .head && method != .get

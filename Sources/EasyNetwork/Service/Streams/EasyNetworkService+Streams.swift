@@ -1,31 +1,31 @@
 import Foundation
 
 extension EasyNetworkService {
-    /// Sends a request and returns as soon as an accepted answer has begun; its body is read as it arrives.
+    /// Sends a request and returns as soon as an accepted response has begun. Its body is read as it arrives.
     ///
     /// ```swift
     /// let answer = try await service.stream(GetExport())
     /// for try await line in answer.lines() { print(line) }
     /// ```
     ///
-    /// Redirects, authentication and retries are those of ``send(_:ignoringCache:)``. An answer that breaks off later
-    /// is an error of the iteration, and the request is not sent again. The cache is not used; neither the shape of
-    /// JSON nor an empty body is checked; ``ResponseValidation/maximumBodyCount`` is. ``RequestOptions/timeout`` is for
-    /// the whole body; the host's ``TransportDeadlines/idle`` does not count while the sender is paused.
+    /// Redirects, authentication and retries work as with ``send(_:ignoringCache:)``. If a response breaks off later,
+    /// the iteration throws an error, and the request is not sent again. The cache is not used. Neither the shape of
+    /// JSON nor an empty body is checked, but ``ResponseValidation/maximumBodyCount`` is. ``RequestOptions/timeout``
+    /// limits the complete body. The host's ``TransportDeadlines/idle`` does not count while the sender is paused.
     ///
-    /// Cancelling the task or this service cancels the request, this service also while the body is iterated over.
+    /// Cancelling the task cancels the request. Cancelling this service does too, even while you iterate over the body.
     ///
-    /// - Throws: what ``send(_:ignoringCache:)`` throws.
+    /// - Throws: The errors of ``send(_:ignoringCache:)``.
     public func stream(_ request: some BaseAPIRequest) async throws(NetworkError) -> StreamedResponse {
         try await stream(CallRequest(request))
     }
 
     func stream(_ request: CallRequest) async throws(NetworkError) -> StreamedResponse {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-        // Cancelling it cancels the call for this request only.
+        // The group has only the call for this request, so cancelling it cancels nothing else.
         let group = CallGroup(partOf: group)
         let caller = group.caller
-        // Holds at most one response, see `hasBegun`.
+        // The stream holds at most one response: see `hasBegun`.
         let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
         let hasBegun = Locked(false)
         var request = request
@@ -38,7 +38,7 @@ extension EasyNetworkService {
                     let error = NetworkError(code: .cannotSendAgain, message: reason)
                     return .failed(error, hasProgressed: false, mayBeginAgain: false)
                 }
-                // An iteration that stops early is no failure.
+                // An iteration that stops early is not a failure.
                 caller?.callGroup.noteEnd(of: nil)
                 began.yield((head, url, body))
                 await body.waitForEnd()
@@ -64,7 +64,7 @@ extension EasyNetworkService {
                 source: StreamedResponse.Source(body, call, group)
             )
         }
-        // Without an answer from the network, or cancelled.
+        // The network has sent no response, or the call was cancelled.
         let response = try await call.value.get()
         return StreamedResponse(
             statusCode: response.statusCode,

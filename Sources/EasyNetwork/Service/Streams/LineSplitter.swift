@@ -1,9 +1,9 @@
 import Foundation
 
-/// Splits bytes into lines, wherever they were cut.
+/// Splits bytes into lines, wherever the chunks begin and end.
 ///
-/// A line ends with a line feed, or with a carriage return and a line feed, which are not part of it. Bytes that are
-/// not UTF-8 become U+FFFD.
+/// A line ends with a line feed, or with a carriage return and a line feed, which are not part of the line. Bytes that
+/// are not UTF-8 become U+FFFD.
 struct LineSplitter {
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
@@ -13,21 +13,23 @@ struct LineSplitter {
     private var bytes: [UInt8] = []
     /// The start of the next line.
     private var start = 0
-    /// No line ends before this index, so that no byte is searched twice.
+    /// The index before which no line ends, so that no byte is searched twice.
     private var searched = 0
-    /// Whether the last line ended with a carriage return; a line feed may follow.
+    /// Whether the last line ended with a carriage return, so that a line feed can follow.
     private var passesLineFeed = false
 
+    /// Creates a splitter.
+    ///
     /// - Parameters:
-    ///   - maximumByteCount: of a line without its end.
-    ///   - endsAtCarriageReturn: whether a carriage return alone ends a line too, without waiting for the next byte.
+    ///   - maximumByteCount: The maximum length of a line without its end, in bytes.
+    ///   - endsAtCarriageReturn: Whether a carriage return alone also ends a line, without waiting for the next byte.
     init(maximumByteCount: Int, endsAtCarriageReturn: Bool = false) {
         self.maximumByteCount = max(0, maximumByteCount)
         self.endsAtCarriageReturn = endsAtCarriageReturn
     }
 
     mutating func append(_ data: Data) {
-        // Moves no more bytes than it removes.
+        // The array moves no more bytes than it removes.
         if start > bytes.count / 2 {
             bytes.removeFirst(start)
             searched -= start
@@ -36,7 +38,8 @@ struct LineSplitter {
         bytes.append(contentsOf: data)
     }
 
-    /// - Returns: the next complete line; nil when there is none.
+    /// Returns the next complete line; nil if there is none.
+    ///
     /// - Throws: ``NetworkError/Code/bodyTooLong`` for a line that is too long, complete or not.
     mutating func next() throws(NetworkError) -> String? {
         if passesLineFeed, start < bytes.count {
@@ -58,7 +61,7 @@ struct LineSplitter {
         return String(decoding: bytes[line], as: UTF8.self)
     }
 
-    /// - Returns: the text after the last end of a line; nil when there is none.
+    /// Returns the text after the end of the last line; nil if there is none.
     mutating func last() throws(NetworkError) -> String? {
         guard start < bytes.count else { return nil }
         try check(bytes.count)

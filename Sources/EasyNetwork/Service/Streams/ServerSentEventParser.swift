@@ -6,18 +6,18 @@ import Foundation
 /// for try await event in service.events(GetNews()) where event.event == "headline" { show(event.data) }
 /// ```
 public struct ServerSentEvent: Hashable, Sendable {
-    /// The type. Default `message`.
+    /// The type. Defaults to `message`.
     public var event: String
 
-    /// The text, lines separated by line feeds; empty when the server sent an empty one.
+    /// The text, with its lines separated by line feeds. Empty if the server sent an empty one.
     public var data: String
 
-    /// The ID of this event, or of the last event before it that had one. Empty when there was none. A new connection
-    /// continues after it.
+    /// The ID of this event, or of the last event before it that had one. Empty if there was none. A new connection
+    /// continues after this event.
     public var id: String
 
-    /// The time to wait before another connection, in seconds, if this event has one. It counts until the server sends
-    /// another. Default nil.
+    /// The time to wait before the next connection, in seconds, if this event sets one. It applies until the server
+    /// sends another. Defaults to `nil`.
     public var retry: TimeInterval?
 
     /// Creates an event.
@@ -29,7 +29,7 @@ public struct ServerSentEvent: Hashable, Sendable {
     }
 }
 
-/// Reads a stream of events (HTML Living Standard, section 9.2.6) in chunks of any size.
+/// Parses a stream of events (HTML Living Standard, section 9.2.6) in chunks of any size.
 struct ServerSentEventParser {
     private let maximumByteCount: Int
     private var lines: LineSplitter
@@ -44,12 +44,14 @@ struct ServerSentEventParser {
     /// The ID of the last complete event, for the next connection.
     private(set) var lastEventID: String
 
-    /// The time to wait before another connection, in seconds; nil as long as the server has not said.
+    /// The time to wait before the next connection, in seconds; nil until the server sends one.
     private(set) var retry: TimeInterval?
 
+    /// Creates a parser.
+    ///
     /// - Parameters:
-    ///   - maximumByteCount: of one line, and of type, data and ID of one event together.
-    ///   - lastEventID: that of the connection before.
+    ///   - maximumByteCount: The maximum length of a line, and of the type, data and ID of an event together, in bytes.
+    ///   - lastEventID: The ID of the last event of the previous connection.
     init(maximumByteCount: Int, lastEventID: String = "") {
         self.maximumByteCount = maximumByteCount
         lines = LineSplitter(maximumByteCount: maximumByteCount, endsAtCarriageReturn: true)
@@ -57,7 +59,7 @@ struct ServerSentEventParser {
         self.lastEventID = lastEventID
     }
 
-    /// Drops an incomplete event, and reads from another connection.
+    /// Drops an incomplete event, to read from another connection.
     mutating func restart() {
         let retry = retry
         self = ServerSentEventParser(maximumByteCount: maximumByteCount, lastEventID: lastEventID)
@@ -68,8 +70,8 @@ struct ServerSentEventParser {
         lines.append(data)
     }
 
-    /// - Returns: the next complete event; nil when there is none. An event cut off by the end of the stream is
-    ///   dropped.
+    /// Returns the next complete event; nil if there is none. An event that the end of the stream cuts off is dropped.
+    ///
     /// - Throws: ``NetworkError/Code/bodyTooLong``.
     mutating func next() throws(NetworkError) -> ServerSentEvent? {
         while var line = try lines.next() {
@@ -95,7 +97,7 @@ struct ServerSentEventParser {
     }
 
     private mutating func read(_ line: String) throws(NetworkError) {
-        // By bytes: a colon and a combining character after it are one Character.
+        // The line is split by bytes, because a colon and a combining character after it are one Character.
         let bytes = line.utf8
         let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
         var value = bytes[colon...].dropFirst()
@@ -118,7 +120,7 @@ struct ServerSentEventParser {
             else { return }
             retry = milliseconds / 1_000
             eventRetry = retry
-        // Comments have no name, and unknown fields are ignored.
+        // Comments have no field name, and unknown fields are ignored.
         default: break
         }
     }

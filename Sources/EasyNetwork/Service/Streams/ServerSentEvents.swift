@@ -5,39 +5,43 @@ import FoundationNetworking
 #endif
 
 extension EasyNetworkService {
-    /// The events that a server sends (HTML Living Standard, section 9.2), over as many connections as necessary.
+    /// Returns the events that a server sends (HTML Living Standard, section 9.2), over as many connections as
+    /// necessary.
     ///
     /// ```swift
     /// for try await event in service.events(GetNews()) { show(event.data) }
     /// ```
     ///
-    /// The first connection is made when the first event is asked for; each iterator has its own connections. The
-    /// messages have `Accept: text/event-stream` and `Cache-Control: no-store`; an answer of another type is an error.
+    /// The first connection is made when the first event is requested. Each iterator has its own connections. The
+    /// messages have `Accept: text/event-stream` and `Cache-Control: no-store`. A response of another type is an error.
     ///
     /// When the stream ends, breaks off, or fails with one of the ``RetryPolicy/errorCodes`` of the request's policy,
-    /// another connection is made with `Last-Event-ID`, without end. The time before that is what the server said last
-    /// with `retry`, from 0.1 seconds to an hour, else `reconnectionTime`. It doubles after each connection that
-    /// brought no byte, and, after 20 connections in a row without an event, after each. An ID that no header field can
-    /// hold is not sent.
+    /// another connection is made with `Last-Event-ID`, any number of times. The time before that is the last one that
+    /// the server sent with `retry`, but at least 0.1 seconds and at most one hour. Until the server sends one, it is
+    /// `reconnectionTime`. The time doubles after each connection that received no bytes. After 20 connections in a row
+    /// without an event, it doubles after each connection. An ID that a header field cannot contain is not sent.
     ///
     /// A request that must not be sent twice (``RetryPolicy/methods``: a POST without
-    /// ``RequestOptions/idempotencyKey``) is sent once: its events end with its connection. Status 204 ends the events
-    /// too.
+    /// ``RequestOptions/idempotencyKey``) is sent once, and its events end with its connection. Status 204 ends the
+    /// events, too.
     ///
-    /// ``RequestOptions/timeout`` and ``RequestOptions/overallTimeout`` are for one connection. A server that is silent
-    /// for longer than ``TransportDeadlines/idle`` of the host, without even a comment, is connected again.
+    /// ``RequestOptions/timeout`` and ``RequestOptions/overallTimeout`` apply to one connection. If a server sends
+    /// nothing, not even a comment, for longer than ``TransportDeadlines/idle`` of the host, another connection is
+    /// made.
     ///
     /// Cancelling the task that iterates, cancelling this service, or releasing the iterator ends the connection. The
     /// iteration throws errors that another connection cannot fix: ``NetworkError/Code/unacceptableStatus`` for a
-    /// status other than 200, ``NetworkError/Code/cannotParseResponse`` for another media type.
+    /// status other than 200, and ``NetworkError/Code/cannotParseResponse`` for another media type.
     ///
     /// - Parameters:
-    ///   - request: the request of each connection.
-    ///   - lastEventID: the event after which to begin, kept from an earlier run. Default empty: the server decides.
-    ///   - reconnectionTime: in seconds, as long as the server does not say. Default 3.
-    ///   - maximumReconnectionTime: the limit of doubling, in seconds. Default 60.
-    ///   - maximumEventByteCount: of type, ID and data of an event, and of a line. A longer one ends the sequence with
-    ///     ``NetworkError/Code/bodyTooLong``. Default 1 MiB.
+    ///   - request: The request of each connection.
+    ///   - lastEventID: The ID of the event after which to begin, saved from an earlier run. Defaults to an empty
+    ///     string: the server decides.
+    ///   - reconnectionTime: The time before the next connection, in seconds, until the server sends another time.
+    ///     Defaults to 3.
+    ///   - maximumReconnectionTime: The limit of doubling, in seconds. Defaults to 60.
+    ///   - maximumEventByteCount: The maximum length of the type, ID and data of an event together, and of a line, in
+    ///     bytes. A longer one ends the sequence with ``NetworkError/Code/bodyTooLong``. Defaults to 1 MiB.
     public func events(
         _ request: some BaseAPIRequest,
         lastEventID: String = "",
@@ -56,14 +60,14 @@ extension EasyNetworkService {
         }
     }
 
-    /// Waits by the host's clock. Cancelling the task or this service ends it.
+    /// Waits by the host's clock. Cancelling the task or this service ends the wait.
     ///
     /// - Parameters:
-    ///   - delay: in seconds.
-    ///   - request: the one that is sent afterwards.
+    ///   - delay: The time to wait, in seconds.
+    ///   - request: The request that is sent afterwards.
     fileprivate func wait(_ delay: TimeInterval, before request: any BaseAPIRequest) async throws(NetworkError) {
         let woken = Promise<Void>()
-        // A call that is never sent, so that it is cancelled with the service.
+        // The pause is a call that is never sent, so that it is cancelled with the service.
         var pause = CallRequest(request)
         (pause.isTold, pause.isAnnounced) = (false, false)
         let call = Call(pause, in: group) { _, _, _ in woken.set() }
@@ -79,7 +83,7 @@ extension EasyNetworkService {
     }
 }
 
-/// The events of one connection after the other.
+/// The events of successive connections.
 private struct ServerSentEvents {
     let service: EasyNetworkService
     let request: any BaseAPIRequest
@@ -87,11 +91,11 @@ private struct ServerSentEvents {
     var reconnection: EventReconnection
     /// The request as it was read for the last connection; nil before the first.
     var snapshot: RequestSnapshot?
-    /// The body of the connection; nil when there is none.
+    /// The body of the current connection; nil between connections.
     var chunks: StreamedResponse.AsyncIterator?
 
-    /// - Returns: nil when the server wants no more connections, which it says with status 204, or when the request
-    ///   must not be sent again.
+    /// Returns the next event. Nil if the server refuses further connections with status 204, or if the request must
+    /// not be sent again.
     mutating func next() async throws -> ServerSentEvent? {
         while true {
             guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
@@ -121,7 +125,8 @@ private struct ServerSentEvents {
         return snapshot.message.body.isReplayable && snapshot.retry.isRepeatable(snapshot.message)
     }
 
-    /// After the filters, and before the interceptors. HTML Living Standard, sections 9.2.2 and 9.2.4.
+    /// Adds the fields of an event stream (HTML Living Standard, sections 9.2.2 and 9.2.4), after the filters and
+    /// before the interceptors.
     private func addFields(to message: inout TransportRequest) {
         message.headers["Accept"] = "text/event-stream"
         message.headers["Cache-Control"] = "no-store"
@@ -129,7 +134,9 @@ private struct ServerSentEvents {
         if !id.isEmpty, HTTPSyntax.isFieldValue(id.utf8) { message.headers["Last-Event-ID"] = id }
     }
 
-    /// - Returns: false when the server wants no more connections.
+    /// Makes a connection.
+    ///
+    /// - Returns: False if the server refuses further connections.
     private mutating func connect() async throws(NetworkError) -> Bool {
         let answer: StreamedResponse
         do throws(NetworkError) {
@@ -142,7 +149,7 @@ private struct ServerSentEvents {
         }
         guard answer.statusCode != 204 else { return false }
         let beginning = NetworkResponse(statusCode: answer.statusCode, headers: answer.headers, url: answer.url)
-        // HTML Living Standard, section 9.2.3.
+        // HTML Living Standard, section 9.2.3, requires status 200 and this media type.
         guard answer.statusCode == 200 else {
             throw beginning.error(.unacceptableStatus, message: "the status of a stream of events must be 200")
         }
@@ -159,16 +166,16 @@ private struct ServerSentEvents {
     }
 }
 
-/// Decides when a stream of events is connected again: a value.
+/// The rules for the time between the connections of a stream of events. A value.
 struct EventReconnection {
-    /// The times that a server may ask for, in seconds. A shorter one would be no pause, a longer one the end in
-    /// practice.
+    /// The times that a server can request, in seconds. A shorter time would be no pause, and a longer one would
+    /// practically end the stream.
     static let retryTimes: ClosedRange<TimeInterval> = 0.1...3_600
 
-    /// After so many connections in a row without an event, bytes alone do not reset the waiting time.
+    /// The number of connections in a row without an event after which bytes alone no longer reset the waiting time.
     static let eventlessLimit = 20
 
-    /// The time in seconds, as long as the server does not say.
+    /// The time before the next connection, in seconds, until the server sends another time.
     private let time: TimeInterval
     private let maximumTime: TimeInterval
     /// The number of connections in a row that count as failed.
@@ -192,8 +199,8 @@ struct EventReconnection {
 
     /// Records that a connection has ended or failed.
     ///
-    /// - Parameter retry: the time that the server asks for, in seconds; nil when it has not said.
-    /// - Returns: the seconds to wait before the next.
+    /// - Parameter retry: The time that the server requests, in seconds; nil if it has requested none.
+    /// - Returns: The number of seconds to wait before the next connection.
     mutating func delay(retry: TimeInterval?) -> TimeInterval {
         let shortest = Self.retryTimes.lowerBound
         let base = retry.map { min(max($0, shortest), Self.retryTimes.upperBound) } ?? time

@@ -1,19 +1,19 @@
 import Foundation
 
-/// An answer whose body is read as it arrives.
+/// A response whose body is read as it arrives.
 ///
 /// ```swift
 /// let answer = try await service.stream(GetExport())
 /// for try await data in answer { try handle.write(contentsOf: data) }
 /// ```
 ///
-/// The head has arrived; the body comes as fast as it is read. While more than 256 KiB are unread, the sender is
-/// paused, if ``TransportExchange/pause()`` of the transport can do that.
+/// The head has arrived. The body arrives as fast as you read it. While more than 256 KiB are unread, the sender is
+/// paused, if ``TransportExchange/pause()`` of the transport supports it.
 ///
 /// The body can be iterated over once, in chunks of at least one byte or in ``lines(maximumByteCount:)``. A second
-/// iteration throws ``NetworkError/Code/invalidRequest``. An exchange that breaks off throws its error after all bytes
-/// that came before it. The exchange is cancelled when this value and its iterators are gone. Cancelling the task that
-/// iterates cancels it at once, and unread bytes are dropped.
+/// iteration throws ``NetworkError/Code/invalidRequest``. If the exchange breaks off, the iteration throws its error
+/// after all bytes that arrived before it. The exchange is cancelled when this value and its iterators are released.
+/// Cancelling the task that iterates cancels the exchange at once, and unread bytes are dropped.
 public struct StreamedResponse: AsyncSequence, Sendable {
     public typealias Element = Data
 
@@ -23,7 +23,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
     /// The header fields, in order and with repeats if the transport keeps them.
     public let headers: HTTPHeaders
 
-    /// The URL that answered, after redirects; nil when it is not known.
+    /// The URL that sent the response, after redirects; nil if it is unknown.
     public let url: URL?
 
     let source: Source
@@ -32,17 +32,18 @@ public struct StreamedResponse: AsyncSequence, Sendable {
         StreamedSequence { [source] in source.claim { try await source.next() } }.makeAsyncIterator()
     }
 
-    /// The body as lines: of newline-delimited JSON, of a log, of CSV.
+    /// Returns the lines of the body, for example of newline-delimited JSON, a log or CSV.
     ///
     /// ```swift
     /// for try await line in answer.lines() { rows.append(try decoder.decode(Row.self, from: Data(line.utf8))) }
     /// ```
     ///
-    /// A line ends with LF or CRLF, which is not part of it; empty lines count. The text after the last end is a line
-    /// too, unless it is empty. A line that is cut by an error is not returned. Bytes that are not UTF-8 become U+FFFD.
+    /// A line ends with LF or CRLF, which is not part of the line. Empty lines are returned. The text after the last
+    /// line end is a line, too, unless it is empty. A line that an error cuts off is not returned. Bytes that are not
+    /// UTF-8 become U+FFFD.
     ///
-    /// - Parameter maximumByteCount: of a line, without its end. A longer one ends the sequence with
-    ///   ``NetworkError/Code/bodyTooLong``, and cancels the exchange. Default 1 MiB.
+    /// - Parameter maximumByteCount: The maximum length of a line without its end, in bytes. A longer line ends the
+    ///   sequence with ``NetworkError/Code/bodyTooLong``, and cancels the exchange. Defaults to 1 MiB.
     public func lines(maximumByteCount: Int = 1_048_576) -> StreamedSequence<String> {
         StreamedSequence { [source] in
             let splitter = LineSplitter(maximumByteCount: maximumByteCount)
@@ -64,18 +65,20 @@ public struct StreamedResponse: AsyncSequence, Sendable {
         }
     }
 
-    /// The body, and the call that brings it. Its release cancels the call.
+    /// The body, and the call that receives it. Releasing the source cancels the call.
     final class Source: Sendable {
         typealias Call = Task<Result<NetworkResponse, NetworkError>, Never>
 
         let body: BodyStream?
-        /// The body of an answer that did not come from the network.
+        /// The body of a response that did not come from the network.
         private let rest: Locked<Data?>
         private let isClaimed = Locked(false)
         private let call: Call
         private let group: CallGroup
 
-        /// - Parameter group: has one call under way, this one.
+        /// Creates a source.
+        ///
+        /// - Parameter group: The group of the call, which has no other calls.
         init(_ body: BodyStream?, rest: Data? = nil, _ call: Call, _ group: CallGroup) {
             self.body = body
             self.rest = Locked(rest?.isEmpty == true ? nil : rest)
@@ -92,14 +95,14 @@ public struct StreamedResponse: AsyncSequence, Sendable {
             group.cancel()
         }
 
-        /// - Returns: `read`, the first time; later a function that throws.
+        /// Returns `read` the first time, and later a function that throws.
         func claim<Element>(_ read: @escaping StreamedSequence<Element>.Read) -> StreamedSequence<Element>.Read {
             guard isClaimed.exchange(true) else { return read }
             let message = "a streamed body can be iterated over only once; send the request again, or keep the data"
             return { throw NetworkError(code: .invalidRequest, message: message) }
         }
 
-        /// The next bytes, at least one; nil at the end.
+        /// Returns the next bytes, at least one; nil at the end.
         func next() async throws(NetworkError) -> Data? {
             if let rest = rest.exchange(nil) { return rest }
             do throws(NetworkError) {
@@ -109,7 +112,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
                     group.cancel()
                     throw error
                 }
-                // The error of the call is the same, with the messages that were sent.
+                // The call's result has the same error, with the messages that were sent.
             }
             let result = await withTaskCancellationHandler {
                 await call.value
@@ -122,16 +125,17 @@ public struct StreamedResponse: AsyncSequence, Sendable {
     }
 }
 
-/// Elements that come over the network as they are asked for: the lines of a body, the events of a server.
+/// A sequence of elements that arrive over the network as they are requested: the lines of a body, or the events of a
+/// server.
 ///
 /// ```swift
 /// for try await line in answer.lines() { print(line) }
 /// ```
 ///
-/// A slow reader gets every element: the sender is paused meanwhile, see ``StreamedResponse``.
+/// A slow reader gets every element, because the sender is paused meanwhile: see ``StreamedResponse``.
 ///
-/// All errors are ``NetworkError``s: ``NetworkError/Code/cancelled`` when the task was cancelled. After an error, as
-/// after the end, the iteration returns nil. Releasing the iterator cancels what it reads from.
+/// All errors are ``NetworkError``s. If the task was cancelled, the error is ``NetworkError/Code/cancelled``. After an
+/// error and after the end, the iteration returns nil. Releasing the iterator cancels the request that it reads from.
 public struct StreamedSequence<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// Reads the next element.
     typealias Read = @Sendable () async throws -> Element?
@@ -141,12 +145,15 @@ public struct StreamedSequence<Element: Sendable>: AsyncSequence, AsyncIteratorP
     /// Nil before the beginning of the iteration and after its end.
     private var read: Read?
 
-    /// - Parameter begin: called for each iteration.
+    /// Creates a sequence.
+    ///
+    /// - Parameter begin: Called for each iteration.
     init(_ begin: @escaping @Sendable () -> Read) {
         self.begin = begin
     }
 
-    /// A function that reads elements by a state, which two tasks with copies of one iterator do not change at once.
+    /// Returns a function that reads elements from a state. Two tasks with copies of one iterator cannot change the
+    /// state at the same time.
     static func reading<State: Sendable>(
         _ state: State,
         _ next: @escaping @Sendable (inout State) async throws -> Element?
@@ -167,9 +174,7 @@ public struct StreamedSequence<Element: Sendable>: AsyncSequence, AsyncIteratorP
         return iterator
     }
 
-    /// Reads the next element.
-    ///
-    /// - Returns: nil at the end.
+    /// Returns the next element; nil at the end.
     public mutating func next() async throws -> Element? {
         if !isBegun { self = makeAsyncIterator() }
         guard let read = read.take(), let element = try await read() else { return nil }
