@@ -2,9 +2,9 @@ import Foundation
 
 /// Admission: the choice of the next job to start, by priority, limits and rates.
 ///
-/// A ready job waits in one line, with the others of its priority that the same limits and rates can hold back. Each line
-/// is in one lane, at first in the main lane. When its turn has come and one of its keys has no room, it moves to the
-/// lane of that key.
+/// A ready job waits in one line, together with the jobs of its priority that the same limits and rates can hold back.
+/// Each line is in one lane, at first in the main lane. When the first job of a line has its turn and one of its keys
+/// has no room, the line moves to the lane of that key.
 ///
 /// ```
 ///                  veryHigh    high    normal     low    veryLow
@@ -13,30 +13,31 @@ import Foundation
 /// lane of tag t                d       f                           open: the tag has room again
 /// ```
 ///
-/// The next job is the best of the first ones in the open lanes, by priority and then by turn: here `d`. If another key
-/// of it has no room, its line moves to that lane, and the next best is tried. So the cost of a start depends on the
-/// number of open lanes, and on the logarithm of the number of lines, but not on the number of jobs.
+/// The next job is the best among the first jobs in the open lanes, by priority and then by turn: here `d`. If another
+/// key of `d` has no room, its line moves to the lane of that key, and the next best job is tried. The cost of a start
+/// therefore depends on the number of open lanes and on the logarithm of the number of lines, but not on the number of
+/// jobs.
 ///
-/// Every row exists twice: for jobs that need a slot, and for jobs that need none, which also start when all slots are
-/// taken.
+/// Every row exists twice: for jobs that need a slot, and for jobs that need none. Jobs without a slot start even if
+/// all slots are taken.
 extension JobGraph {
     // MARK: - Jobs
 
-    /// Adds a job to its line, behind the others of its priority.
+    /// Adds a job to its line, after the others of its priority.
     mutating func enqueue(_ job: Job) {
         turns += 1
         job.turn = turns
         joinLine(job)
     }
 
-    /// The next job to start, which now has its slot; nil when none may start.
+    /// Returns the next job to start, which now has its slot; `nil` if no job can start.
     mutating func takeNext(at now: TimeInterval) -> Job? {
         guard !isSuspended, !openLanes.isEmpty else { return nil }
         let slotless = slotlessCount > 0 ? takeNext(needingSlot: false, at: now) : nil
         return slotless ?? takeLongAbsent(at: now) ?? takeNext(needingSlot: true, at: now)
     }
 
-    /// The job that has yielded for the longest time, if that is long enough.
+    /// Returns the job that has yielded for the longest time, if that is at least ``absenceLimit``.
     private mutating func takeLongAbsent(at now: TimeInterval) -> Job? {
         guard isLongAbsentNext, !yielded.isEmpty, everything.isBelowLimit else { return nil }
         let job = yielded.filter { job in
@@ -69,7 +70,7 @@ extension JobGraph {
         takeSlot(for: job, at: now)
     }
 
-    /// The best of the first jobs in the open lanes.
+    /// Returns the best among the first jobs in the open lanes.
     private func best(needingSlot: Bool, at now: TimeInterval) -> Job? {
         var best: (job: Job, rank: Int)?
         let lowest = Row.index(.veryLow, needsSlot: needingSlot)
@@ -84,7 +85,7 @@ extension JobGraph {
         return best?.job
     }
 
-    /// Counts the start of a job for those of lower priority that might have started instead.
+    /// Counts the start of a job in the rows of lower priority whose jobs might have started instead.
     private func noteOvertaking(by job: Job, at now: TimeInterval) {
         let lowest = Row.index(.veryLow, needsSlot: job.needsSlot)
         let own = Row.index(job.priority, needsSlot: job.needsSlot)
@@ -92,17 +93,17 @@ extension JobGraph {
             for index in lowest..<own where !lane.rows[index].isEmpty { lane.rows[index].overtakenCount += 1 }
         }
         guard let lane = job.line?.lane else { return }
-        // The job does not yield what it has waited for so long.
+        // A job that was overtaken for so long must not yield its slot at once.
         if isDue(lane.rows[own]) { job.wentOnAt = now }
         lane.rows[own].overtakenCount = 0
     }
 
-    /// Whether the first of a row has been overtaken so often that it comes before higher priorities.
+    /// Whether the first job of a row has been overtaken so often that it comes before higher priorities.
     private func isDue(_ row: Row) -> Bool {
         overtakingLimit.map { row.overtakenCount >= $0 } ?? false
     }
 
-    /// Whether a running job that yielded would get the slot itself, as its priority has been overtaken so often.
+    /// Returns whether a job that yields would get the slot itself, because its priority has been overtaken so often.
     func yieldsForNothing(_ job: Job) -> Bool {
         isDue(mainLane.rows[Row.index(job.priority, needsSlot: true)])
     }
@@ -120,7 +121,8 @@ extension JobGraph {
         }
     }
 
-    /// - Parameter withTokens: whether the tokens of the rates are given back too, since the job did not start.
+    /// - Parameter withTokens: whether to give back the tokens of the rates too, because the job did not start.
+    ///   Defaults to `false`.
     mutating func giveBackSlot(of job: Job, withTokens: Bool = false) {
         if job.traits.mayYield { yielding.removeAll { $0 === job } }
         changeCounts(of: job) { lane in
@@ -140,11 +142,11 @@ extension JobGraph {
 
     // MARK: - Urgent jobs
 
-    /// Gives the slot of a running job to one of higher priority that waits for nothing but a slot. The job that yields
-    /// is in its row again, before all others of its priority that have not started.
+    /// Gives the slot of a running job to a job of higher priority that waits only for a slot. The yielding job returns
+    /// to its row, before all jobs of its priority that have not started.
     ///
-    /// - Parameter wake: becomes the time at which a job may yield that may not yet.
-    /// - Returns: false when no urgent job could start instead.
+    /// - Parameter wake: set to the time at which a job can yield that cannot yet.
+    /// - Returns: `false` if no urgent job could start.
     mutating func yieldSlot(_ actions: inout Actions, _ wake: inout TimeInterval?) -> Bool {
         let now = actions.now
         guard !yielding.isEmpty, let ceiling = yieldingPriority, !isSuspended,
@@ -164,7 +166,7 @@ extension JobGraph {
         giveBackSlot(of: job)
         (job.phase, job.isReturning, job.yieldedAt) = (.returning, true, now)
         yielded.append(job)
-        // The slot is the urgent job's.
+        // The slot is for the urgent job, not for one that yielded earlier.
         isLongAbsentNext = false
         noteReady(job, at: now)
         joinLine(job)
@@ -172,10 +174,11 @@ extension JobGraph {
         return true
     }
 
-    /// Tells whether a job that was started could go on later where it stopped now, so that it may yield. If it has
-    /// yielded before, it does so a while later: what begins again first needs time for its first bytes.
+    /// Sets whether a started job can yield, because it could later continue from its current position. A job that has
+    /// resumed after a yield can yield again only ``yieldingInterval`` later: a resumed transfer first needs time for
+    /// its first bytes.
     ///
-    /// - Returns: whether it has its slot.
+    /// - Returns: whether the job has its slot.
     mutating func setMayYield(_ mayYield: Bool, of job: Job, _ actions: inout Actions) -> Bool {
         let isRunning = job.phase == .running
         guard job.traits.mayYield != mayYield else { return isRunning }
@@ -191,19 +194,19 @@ extension JobGraph {
         return job.phase == .running
     }
 
-    /// The job has a slot again after it has yielded, or will not have one.
+    /// Notes that a job that yielded has a slot again, or will not get one.
     mutating func endYield(of job: Job) {
         job.yieldedAt = nil
         yielded.removeAll { $0 === job }
     }
 
-    /// A search for the first job of a priority that could start if another one gave its slot.
+    /// A search for the first job of a priority that could start if another job gave up its slot.
     private struct UrgentSearch {
         let now: TimeInterval
-        /// Those of ``yielding`` that may give their slots to a job of this priority.
+        /// The jobs of ``yielding`` that can give their slots to a job of this priority.
         var givers: [Job] = []
         var best: (urgent: Job, giver: Job)?
-        /// When another search may find one.
+        /// The time at which a new search might succeed.
         var wake: TimeInterval?
 
         mutating func wake(at time: TimeInterval) {
@@ -216,11 +219,11 @@ extension JobGraph {
     }
 
     private mutating func find(_ search: inout UrgentSearch, _ row: Int) {
-        // More run than a lowered limit allows: a single slot must be enough.
+        // If more jobs run than a lowered limit allows, freeing a single slot is not enough.
         guard everything.isBelowLimit || everything.runningCount == everything.limit else { return }
         for lane in openLanes {
-            // As when slots are free, except that there is none. A line moves to a full lane, which is searched below,
-            // or to one whose rate holds it back.
+            // Move lines as if slots were free, although none is. A line moves to a full lane, which is searched below,
+            // or to a lane whose rate holds it back.
             while let job = lane.first(row, at: search.now), let line = job.line {
                 let full = job.lanes.first {
                     $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: search.now)
@@ -233,7 +236,7 @@ extension JobGraph {
                 move(line, to: other, at: search.now)
             }
         }
-        // In the lane of everything are the jobs that have waited for the rate of the queue.
+        // The lane `everything` contains the jobs that have waited for the rate of the queue.
         var closed = everything.isOpen ? [] : [everything]
         for lane in search.givers.lazy.flatMap(\.lanes)
         where !lane.isOpen && lane.runningCount == lane.limit && !closed.contains(where: { $0 === lane }) {
@@ -254,7 +257,7 @@ extension JobGraph {
             }
             var places = [0]
             while let place = places.popLast() {
-                // The lines below this one have later turns.
+                // The lines below this one in the heap have later turns.
                 guard place < heap.lines.count, let job = heap.lines[place].first, search.isBeforeBest(job) else {
                     continue
                 }
@@ -265,17 +268,18 @@ extension JobGraph {
                     let needsOthers = job.lanes.contains { other in
                         other !== lane && job.counts(in: other) && !other.isBelowLimit
                     }
-                    // The lines below this one need its slot, too, and perhaps others.
+                    // The lines below this one in the heap also need this lane's slot, and perhaps those of other
+                    // lanes.
                     if consider(job, &search) || !needsOthers { continue }
                 }
                 places += [2 * place + 1, 2 * place + 2]
             }
         }
-        // The next search does not visit them.
+        // Move these lines, so that the next search does not visit them.
         for (line, other) in moves { move(line, to: other, at: search.now) }
     }
 
-    /// Another lane of a job that no slot of the givers would open.
+    /// Returns another lane that holds the job back, and that no slot of the givers would open.
     private func otherObstacle(of job: Job, in lane: Lane, _ search: UrgentSearch) -> Lane? {
         (job.lanes + [everything]).first { other in
             guard other !== lane, job.counts(in: other) else { return false }
@@ -286,9 +290,9 @@ extension JobGraph {
         }
     }
 
-    /// Takes the job as the best one if a giver has all the slots that it lacks.
+    /// Takes the job as the best one if a giver has all the slots that the job lacks.
     ///
-    /// - Returns: whether it is the best one now.
+    /// - Returns: whether the job is now the best one.
     private func consider(_ urgent: Job, _ search: inout UrgentSearch) -> Bool {
         guard search.isBeforeBest(urgent) else { return false }
         let full = urgent.lanes.filter { urgent.counts(in: $0) && !$0.isBelowLimit }
@@ -308,13 +312,13 @@ extension JobGraph {
 
     // MARK: - Limits
 
-    /// The number of jobs that may have a slot at once; nil means no limit.
+    /// The number of jobs that can have a slot at once. `nil` means no limit.
     var limit: Int? {
         get { everything.limit }
         set { setLimit(newValue, for: .everything) }
     }
 
-    /// - Parameter limit: nil removes the limit of this key.
+    /// - Parameter limit: the limit of this key; `nil` removes it.
     mutating func setLimit(_ limit: Int?, for key: LimitKey) {
         limits[key] = limit
         if let lane = lanes[key] { refreshLimits(of: [lane]) }
@@ -335,7 +339,7 @@ extension JobGraph {
         if formsLines { formLines() }
     }
 
-    /// Forms the lines again, since another key can hold jobs back, or no longer can.
+    /// Rebuilds the lines after a key has become able, or unable, to hold jobs back.
     private mutating func formLines() {
         let waiting = allJobs.filter { $0.line != nil }.sorted { $0.turn < $1.turn }
         for job in waiting { leaveLine(job) }
@@ -353,7 +357,8 @@ extension JobGraph {
     /// The rate of the whole queue.
     var rate: RateLimit? { everything.gate?.limit }
 
-    /// - Parameter rate: nil for none. Tokens that were taken stay taken when it changes.
+    /// - Parameter rate: the rate of this key; `nil` removes it. Tokens that were taken stay taken when the rate
+    ///   changes.
     mutating func setRate(_ rate: RateLimit?, for key: LimitKey) {
         guard rate != nil || lanes[key] != nil else { return }
         let lane = lane(of: key)
@@ -367,12 +372,12 @@ extension JobGraph {
         removeIfUnused(lane)
     }
 
-    /// When a job that waits only for a rate may start; nil when there is none.
+    /// Returns the time at which a job that waits only for a rate can start; `nil` if there is no such job.
     func wake(after now: TimeInterval) -> TimeInterval? {
         isSuspended ? nil : openLanes.lazy.compactMap { $0.gate?.opens }.filter { $0 > now }.min()
     }
 
-    /// The reason why a ready job has not started.
+    /// Returns the reason why a ready job has not started.
     func obstacle(of job: Job, at now: TimeInterval) -> WaitReason {
         if isSuspended { return .suspended }
         guard let lane = firstFullLane(of: job, at: now) else { return .turn }
@@ -397,14 +402,14 @@ extension JobGraph {
 
     // MARK: - Notes of waits
 
-    /// Notes that the job has begun to wait for its slot.
+    /// Notes that the job has started to wait for its slot.
     ///
-    /// - Parameter isAfterJobs: whether it has waited for others. Default false.
+    /// - Parameter isAfterJobs: whether the job has waited for other jobs. Defaults to `false`.
     func noteReady(_ job: Job, at now: TimeInterval, isAfterJobs: Bool = false) {
         job.wait = notesWaits ? WaitNote(since: now, before: job.wait?.before, isAfterJobs: isAfterJobs) : nil
     }
 
-    /// Notes what the job waited for at last, now that its turn has come. It is still in its line.
+    /// Notes what the job waited for last, now that its turn has come. The job is still in its line.
     private func noteEndOfWait(of job: Job, at now: TimeInterval) {
         guard let wait = job.wait, let line = job.line, let lane = line.lane, wait.since < now else { return }
         let last: WaitReason?
@@ -413,7 +418,7 @@ extension JobGraph {
         } else if job.hasYielded {
             last = .slotYielded
         } else if lane === mainLane {
-            // Its heads are looked at whenever a slot is free.
+            // The main lane's first jobs are examined whenever a slot is free, so they waited for a slot.
             last = everything.limit.map { .limit($0) }
         } else if lane.limit == nil {
             last = .rate(seconds: 0)
@@ -427,7 +432,7 @@ extension JobGraph {
 
     // MARK: - Lanes
 
-    /// The lanes of the keys, with one more user each.
+    /// Returns the lanes of the keys, and counts one more user of each.
     mutating func use(_ keys: [LimitKey]) -> [Lane] {
         keys.map { key in
             let lane = lane(of: key)
@@ -450,12 +455,12 @@ extension JobGraph {
         return lane
     }
 
-    /// Removes a lane without jobs. It is kept while it has a rate, and while there are few lanes, since the next
-    /// request mostly goes to the same host.
+    /// Removes a lane without jobs. A lane is kept while it has a rate, and while there are few lanes, because the next
+    /// request usually goes to the same host.
     private mutating func removeIfUnused(_ lane: Lane) {
         guard lane.userCount == 0, lane !== everything else { return }
         if case .group = lane.key {
-            // The limit of a batch goes with its last child.
+            // The limit of a batch is removed with its last child.
             limits[lane.key] = nil
         } else if lane.gate != nil || lanes.count < 64 {
             return
@@ -465,13 +470,13 @@ extension JobGraph {
 
     // MARK: - Lines
 
-    /// The line of the jobs of this priority that the same keys can hold back.
+    /// Returns the line of the jobs of this priority that the same keys can hold back.
     private mutating func line(of job: Job) -> Line {
         let row = Row.index(job.priority, needsSlot: job.needsSlot)
         var key = LineKey(row: row, isReturning: job.isReturning)
         var last: Lane?
         for lane in job.lanes where lane.isBounded && job.counts(in: lane) {
-            // A set only for several.
+            // Create a set only if there are several lanes.
             if let last { key.lanes.formUnion([ObjectIdentifier(last), ObjectIdentifier(lane)]) }
             last = lane
         }
@@ -482,8 +487,8 @@ extension JobGraph {
         return line
     }
 
-    /// Inserts the job by its turn. A job that has just become ready is last; one that has its turn from before is among
-    /// the first.
+    /// Inserts the job by its turn. A job that has just become ready is last. A job that keeps its earlier turn is
+    /// among the first.
     private mutating func joinLine(_ job: Job) {
         let line = line(of: job)
         var next: Job?

@@ -1,18 +1,18 @@
 import Foundation
 
-/// A property by which jobs are counted and limited together.
+/// A property by which a queue counts and limits jobs together.
 enum LimitKey: Hashable, Sendable {
     /// All jobs that need a slot.
     case everything
     case host(String)
     case tag(String)
-    /// Jobs of one category run one at a time.
+    /// The jobs of one category, which run one at a time.
     case exclusion(String)
     /// The children of one batch.
     case group(ObjectIdentifier)
 
-    /// Whether a job that needs no slot, since it only waits for others, counts by this key too. Not where those others
-    /// count as well: it would hold the room that they wait for.
+    /// Whether a job that needs no slot, because it only waits for others, counts by this key too. It must not if those
+    /// others count by the key as well: the waiting job would occupy the room that they need.
     var countsWithoutSlot: Bool {
         switch self {
         case .exclusion, .group: true
@@ -23,120 +23,121 @@ enum LimitKey: Hashable, Sendable {
 
 /// The traits by which a queue treats a job differently from others.
 struct JobTraits {
-    // Traits of a kind of operation, see NetworkOperation.traits.
+    // The next traits depend on the kind of operation. See NetworkOperation.traits.
 
-    /// Whether it counts in the limits. A job that only waits for others takes no slot: it is started when its
-    /// dependencies are over and the queue is not suspended.
+    /// Whether the job counts in the limits. A job that only waits for others takes no slot. It is started when its
+    /// dependencies have ended and the queue is not suspended.
     var occupiesSlot = true
-    /// Whether it holds its ``NetworkOperation/mutualExclusionCategories`` itself.
+    /// Whether the job itself holds its ``NetworkOperation/mutualExclusionCategories``.
     var takesCategories = true
-    /// Whether its host and priority are known only when ``NetworkOperation/prepare()`` has run. It is first started
-    /// without a slot and counts in no limit, until ``JobGraph/endPreparing(_:_:_:occupiesSlot:_:)``.
+    /// Whether the job's host and priority are known only after ``NetworkOperation/prepare()`` has run. Such a job is
+    /// first started without a slot, and counts in no limit until ``JobGraph/endPreparing(_:_:_:occupiesSlot:_:)``.
     var needsPreparing = false
-    /// Whether it is an internal job, a part of others: it appears in no count, list or event.
+    /// Whether the job is internal, as a part of other jobs. An internal job appears in no count, list or event.
     var isHidden = false
-    /// Whether code that may block runs in `start()`: that of a subclass of the user's.
+    /// Whether `start()` runs code that can block, as a user's subclass can.
     var startRunsUserCode = true
-    /// Whether it can give its slot to an urgent job while it runs, and go on later. It may change while it runs:
-    /// ``JobGraph/setMayYield(_:of:_:)``.
+    /// Whether the running job can give its slot to an urgent job and continue later. ``JobGraph/setMayYield(_:of:_:)``
+    /// changes this while the job runs.
     var mayYield = false
 
-    // Traits that a job is given when it is added.
+    // The next traits are set when a job is added.
 
     var isBarrier = false
-    /// Whether it does not wait for a barrier, because a job before the barrier waits for this one.
+    /// Whether the job does not wait for a barrier, because a job before the barrier waits for this job.
     var passesBarriers = false
 }
 
 extension JobGraph {
-    /// The work that a step leaves to the owner of the graph, in this order.
+    /// The work that a step leaves to the owner of the graph, to be done in this order.
     struct Actions {
-        /// The time of the step, in seconds on the clock of the queue.
+        /// The time of the step, in seconds on the queue's clock.
         var now: TimeInterval = 0
-        /// Jobs that will not run (cancelled, or a dependency failed): they are started without a slot, only to end.
+        /// Jobs that will not run, because they were cancelled or a dependency failed. They are started without a slot,
+        /// only to end.
         var end: [Payload] = []
         /// Jobs that have been given a slot.
         var start: [Payload] = []
-        /// Jobs that gave their slot back and have one again.
+        /// Jobs that gave up their slot and have one again.
         var resume: [Payload] = []
-        /// Jobs whose slot was given to urgent ones.
+        /// Jobs whose slot was given to an urgent job.
         var yield: [Payload] = []
-        /// Jobs whose slot was given to urgent ones, and that have one again.
+        /// Jobs whose slot was given to an urgent job, and that have one again.
         var goOn: [Payload] = []
-        /// The ``Job/slotActions`` of those.
+        /// The ``Job/slotActions`` of the jobs that have a slot again or have finished.
         var granted: [@Sendable () -> Void] = []
-        /// Expected jobs that have finished elsewhere, or that no job waits for any more.
+        /// Expected jobs that have finished elsewhere, or that no job waits for any longer.
         var forget: [Payload] = []
         /// When to call ``JobGraph/admit(_:)`` again, because a rate limit holds jobs back.
         var wake: TimeInterval?
     }
 
     enum Phase {
-        /// Not submitted here, but other jobs wait for it.
+        /// The job has not been submitted to this queue, but other jobs wait for it.
         case expected
-        /// Waits for dependencies.
+        /// The job waits for dependencies.
         case blocked
-        /// Waits for its turn.
+        /// The job waits for its turn.
         case ready
-        /// Was started, and has its slot unless it needs none.
+        /// The job was started, and has its slot unless it needs none.
         case running
-        /// Was started, and has given its slot back.
+        /// The job was started, and has given up its slot.
         case parked
-        /// Waits for its turn to have its slot again.
+        /// The job waits for its turn to get its slot again.
         case returning
-        /// Was handed over to be ended; has no slot.
+        /// The job was handed over to be ended, and has no slot.
         case ending
-        /// A barrier that finished before the jobs it waited for: the jobs behind it go on waiting for those.
+        /// The job is a barrier that finished before the jobs it waited for. The jobs after it still wait for those.
         case passed
-        /// Has left the graph.
+        /// The job has left the graph.
         case gone
     }
 
-    /// A dependency as one of its jobs sees it: the job at the other end.
+    /// A dependency as seen from one of its two jobs: the other job, and the policy.
     typealias Edge = (job: Job, policy: DependencyPolicy)
 
     /// A job, or an operation that jobs wait for.
     final class Job: @unchecked Sendable {
-        // Sendable because only its graph uses it, behind the lock of the queue.
+        // Sendable because only its graph uses it, under the queue's lock.
 
-        /// Nil when the job has finished.
+        /// The operation; `nil` when the job has finished.
         var payload: Payload?
         var phase = Phase.expected
         var traits = JobTraits()
-        /// The number of the submission: the job's age.
+        /// The number of the submission, which tells the job's age.
         var submission = 0
         var dependents: [Edge] = []
-        /// Emptied when the job is ready.
+        /// The jobs that this job waits for. Emptied when the job is ready.
         var dependencies: [Edge] = []
-        /// Dependencies that have not finished, and one for every ``JobGraph/hold(_:)``.
+        /// The number of unfinished dependencies, plus one for every ``JobGraph/hold(_:)``.
         var waitingFor: Int32 = 0
-        /// Entries in `dependents` of jobs that have left.
+        /// The number of entries in `dependents` of jobs that have left.
         var departedCount: Int32 = 0
         var inherited = PriorityCounts()
         var ownPriority = JobPriority.veryLow
-        /// The highest of the job's own priority and those of its dependents.
+        /// The highest priority among the job's own and those of its dependents.
         var priority = JobPriority.veryLow
         /// Called when the job has a slot again, or has finished.
         var slotActions: [@Sendable () -> Void] = []
 
         /// The lanes of the job's keys.
         var lanes: [Lane] = []
-        /// The line in which it waits for its turn; nil when it does not.
+        /// The line in which the job waits for its turn; `nil` if it isn't waiting for it.
         var line: Line?
-        /// The number that the job drew when it became ready: lower ones go first.
+        /// The number that the job drew when it became ready. Lower numbers are first.
         var turn = 0
         // The neighbours in the line are alive: the graph holds every job that is in a line.
         unowned(unsafe) var previous: Job?
         unowned(unsafe) var next: Job?
-        /// It has started before: rates do not apply to it.
+        /// Whether the job has started before, so that rates do not apply to it.
         var isReturning = false
-        /// When its slot was given to an urgent job; nil when it has one again.
+        /// The time at which its slot was given to an urgent job; `nil` when the job has a slot again.
         var yieldedAt: TimeInterval?
-        /// When it went on after that.
+        /// The time at which the job last resumed after a yield.
         var wentOnAt = -TimeInterval.infinity
-        /// Whether the listeners of the queue are about to be told that it was started.
+        /// Whether the queue is about to post the job's start to its listeners.
         var isStartUntold = false
-        /// Why it waits or waited for its slot; nil unless ``JobGraph/notesWaits``.
+        /// The reason why the job waits or waited for its slot; `nil` unless ``JobGraph/notesWaits``.
         var wait: WaitNote?
 
         init(_ payload: Payload) {
@@ -145,7 +146,7 @@ extension JobGraph {
 
         var hasYielded: Bool { yieldedAt != nil }
 
-        /// What the job waits for: instead of a cancelled barrier, the jobs before it.
+        /// The operations that the job waits for; instead of a cancelled barrier, the jobs before it.
         var awaited: [Payload] {
             var (found, pending): ([Payload], [Job]) = ([], dependencies.reversed().map(\.job))
             while let job = pending.popLast() {
@@ -161,7 +162,8 @@ extension JobGraph {
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
 
-        /// Whether its slot may be given to an urgent job. A job that excludes others keeps it, for its categories.
+        /// Whether an urgent job can take the slot. A job that excludes others keeps its slot, because of its
+        /// categories.
         var mayYield: Bool {
             traits.mayYield && needsSlot && !lanes.contains { if case .exclusion = $0.key { true } else { false } }
         }
@@ -173,21 +175,21 @@ extension JobGraph {
         }
     }
 
-    /// The jobs that have a key: how many of them run and may run, and those that wait until more may.
+    /// The jobs that have a key: the running ones with their limit, and the lines that wait until more can run.
     final class Lane {
         let key: LimitKey
         var limit: Int?
         var gate: RateGate?
         var runningCount = 0
-        /// Jobs that have the key and have not finished.
+        /// The number of jobs that have the key and have not finished.
         var userCount = 0
         /// The number of lines in the lane.
         var lineCount = 0
         /// Whether the lane is one of ``JobGraph/openLanes``.
         var isOpen = false
-        /// A row for each priority of the jobs that need a slot, and for each of those that need none.
+        /// The rows: one for each priority of the jobs that need a slot, and one for each priority of the other jobs.
         var rows = [Row](repeating: Row(), count: 2 * JobPriority.count)
-        /// The lines of the jobs that this key alone may hold back. They are kept when they are empty.
+        /// The lines of the jobs that only this key can hold back. Empty lines are kept.
         private var ownLines: [Line?] = []
 
         init(_ key: LimitKey, limit: Int? = nil) {
@@ -204,12 +206,12 @@ extension JobGraph {
             isBelowLimit && rateOpens(for: job) <= now
         }
 
-        /// When the rate lets the job start; a time long ago if nothing holds it back.
+        /// Returns the time at which the rate lets the job start; a time long ago if no rate holds the job back.
         func rateOpens(for job: Job) -> TimeInterval {
             job.isReturning ? -.infinity : gate?.opens ?? -.infinity
         }
 
-        /// The first job of a row that the rate of this lane lets start.
+        /// Returns the first job of a row that this lane's rate lets start.
         func first(_ row: Int, at now: TimeInterval) -> Job? {
             let returning = rows[row].returning.first?.first
             guard let fresh = rows[row].fresh.first?.first, rateOpens(for: fresh) <= now else { return returning }
@@ -226,22 +228,22 @@ extension JobGraph {
         }
     }
 
-    /// Waiting jobs that the same keys can hold back, of one priority, by their turns: when the first cannot start, none
-    /// of them can. So they move from lane to lane together, at the cost of one.
+    /// Waiting jobs of one priority that the same keys can hold back, ordered by their turns. If the first cannot
+    /// start, none of them can. They therefore move from lane to lane together, at the cost of one.
     final class Line {
-        /// The place among ``Lane/rows``.
+        /// The index of the line's row in ``Lane/rows``.
         let row: Int
-        /// Whether its jobs have started before, so that no rate holds them back.
+        /// Whether the line's jobs have started before, so that no rate holds them back.
         let isReturning: Bool
-        /// The place in ``JobGraph/lines``; nil for a line that a lane keeps.
+        /// The key in ``JobGraph/lines``; `nil` for a line that a lane keeps.
         let key: LineKey?
-        // The jobs are alive for the same reason; a lane is kept while a job has its key.
+        // The jobs are alive because the graph holds every job in a line. A lane is kept while a job has its key.
         unowned(unsafe) var first: Job?
         unowned(unsafe) var last: Job?
         unowned(unsafe) var lane: Lane?
-        /// The place in the heap of the lane.
+        /// The index in the heap of the lane.
         fileprivate(set) var place = 0
-        /// Why it is in its lane; nil unless ``JobGraph/notesWaits``.
+        /// The reason why the line is in its lane; `nil` unless ``JobGraph/notesWaits``.
         var reason: WaitReason?
 
         init(_ row: Int, isReturning: Bool, key: LineKey? = nil) {
@@ -250,11 +252,11 @@ extension JobGraph {
             self.key = key
         }
 
-        /// By the turn of their first jobs.
+        /// Returns whether the line's first job has an earlier turn than the other line's.
         func isBefore(_ other: Line) -> Bool { (first?.turn ?? .max) < (other.first?.turn ?? .max) }
     }
 
-    /// The keys that can hold the jobs of a line back, where there are several.
+    /// The keys that can hold the jobs of a line back, if there are several.
     struct LineKey: Hashable {
         var lanes: Set<ObjectIdentifier> = []
         let row: Int
@@ -264,9 +266,9 @@ extension JobGraph {
     /// The lines of one lane and priority.
     struct Row {
         var fresh = LineHeap()
-        /// Those of jobs that have started before.
+        /// The lines of jobs that have started before.
         var returning = LineHeap()
-        /// The number of jobs of higher priority that have started since one of this row has.
+        /// The number of jobs of higher priority that have started since the last start from this row.
         var overtakenCount = 0
 
         var isEmpty: Bool { fresh.first == nil && returning.first == nil }
@@ -300,7 +302,7 @@ extension JobGraph {
             reorder(last)
         }
 
-        /// Moves a line to its place after its first job has changed.
+        /// Moves a line to its index after its first job has changed.
         mutating func reorder(_ line: Line) {
             while line.place > 0, case let parent = lines[(line.place - 1) / 2], line.isBefore(parent) {
                 swap(line, parent)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The jobs of a queue: which of them wait for which, and which may run. It knows nothing of operations, threads or
-/// clocks.
+/// The jobs of a queue: which jobs wait for which, and which can run. The graph knows nothing about operations, threads
+/// or clocks.
 ///
 /// ```
 ///          submit         release         admission         finish
@@ -14,62 +14,64 @@ import Foundation
 ///
 /// A running job that yields its slot to an urgent one is `returning` at once.
 ///
-/// ``end(_:_:)`` makes a job that has not started `ending`: it is started without a slot, only to finish.
+/// ``end(_:_:)`` makes a job that has not started `ending`: the job is started without a slot, only to finish.
 ///
-/// Each step returns in ``Actions`` which jobs are to be started or ended, and the owner of the graph does it. A job
-/// costs the same whatever the number of others: an edge is one entry at either end. A job that others depend on is in
-/// the graph before it is submitted, in the phase `expected`, so every dependency is an edge, whether that job is here,
-/// comes later, or runs elsewhere.
+/// Each step returns an ``Actions`` value that lists the jobs to start or end, and the owner of the graph starts or
+/// ends them. The cost of a job doesn't depend on the number of other jobs, because an edge is one entry at either end.
+/// A job that others depend on is in the graph before it is submitted, in the phase `expected`. Every dependency is
+/// therefore an edge, whether that job has been submitted, is submitted later, or runs elsewhere.
 ///
-/// The graph accepts cycles, whose jobs stay blocked. ``DependencyCycleFinder`` finds them and ends one of the jobs.
+/// The graph accepts cycles. Their jobs stay blocked until ``DependencyCycleFinder`` finds the cycle and ends one of
+/// them.
 struct JobGraph<Payload> {
-    /// Jobs that have not finished, without the hidden ones.
+    /// The number of submitted jobs that have not finished, without the hidden ones.
     private(set) var count = 0
     private var hiddenCount = 0
     private var submissionCount = 0
-    /// The jobs in the order in which they were submitted, and some that have finished.
+    /// The submitted jobs in the order of submission, including some that have finished.
     private(set) var submitted: [Job] = []
-    /// The barrier submitted last, while it is here.
+    /// The barrier that was submitted last, until it leaves the graph.
     private var barrier: Job?
 
-    // Which job is next, see JobGraph+Admission.swift. Call ``admit(_:)`` after a change.
+    // JobGraph+Admission.swift chooses the next job by these. Call ``admit(_:)`` after a change.
 
-    /// Whether no job is started.
+    /// Whether the graph starts no job.
     var isSuspended = false { didSet { if oldValue, !isSuspended { isResuming = true } } }
     /// Whether this step ends the suspension.
     private(set) var isResuming = false
     /// Whether jobs note why they wait, for the listeners of the queue.
     var notesWaits = false
-    /// The number of starts of higher priority in a row after which a lower one is next; nil means no such number.
-    /// Without it a steady flow of urgent jobs would starve the others (OPQ-3).
+    /// The number of consecutive starts of higher priority after which a job of lower priority is next. `nil` means no
+    /// limit; a steady flow of urgent jobs can then starve the others (OPQ-3).
     var overtakingLimit: Int?
-    /// Running jobs of this priority and lower give their slots to waiting ones of higher priority, if they can; nil
-    /// means that none does.
+    /// The highest priority of running jobs that give their slots to waiting jobs of higher priority, if they can
+    /// yield. `nil` means that no job yields.
     var yieldingPriority: JobPriority? = .low
-    /// The running jobs that can, mostly none: see ``Job/mayYield``.
+    /// The running jobs that can yield, usually none. See ``Job/mayYield``.
     var yielding: [Job] = []
-    /// The jobs that have, and have no slot again.
+    /// The jobs that have yielded and have no slot yet.
     var yielded: [Job] = []
-    /// A job that has yielded runs at least so many seconds before it does so again.
+    /// The minimum time in seconds that a job runs between resuming and yielding again.
     static var yieldingInterval: TimeInterval { 1 }
-    /// A job that has yielded for so many seconds gets the next slot before any other. So among urgent jobs of up to
-    /// five seconds it runs for at least one second in any ten.
+    /// The time in seconds since it yielded after which a job gets the next slot before any other. Among urgent jobs
+    /// that take up to five seconds each, such a job runs for at least one second in any ten.
     static var absenceLimit: TimeInterval { 4 }
-    /// Whether the next slot may be for a job that has yielded for so long: they take turns with the others, which
-    /// would wait forever behind many of them.
+    /// Whether the next slot can go to a job that yielded ``absenceLimit`` ago. Such jobs take turns with the others,
+    /// because the others would otherwise wait forever if many jobs yield.
     var isLongAbsentNext = true
-    /// The limit of each host that has none of its own.
+    /// The limit of each host that has no limit of its own.
     var hostLimit: Int? { didSet { refreshLimits() } }
     var limits: [LimitKey: Int] = [:]
     var turns = 0
-    /// The jobs that need no slot and are in a line: mostly none, and then their rows need no look.
+    /// The number of jobs that need no slot and are in a line. It is usually zero, and their rows are then not
+    /// searched.
     var slotlessCount = 0
-    /// The jobs that have a slot: their limit and their rate.
+    /// The lane of all jobs that need a slot, with their limit and their rate.
     let everything = Lane(.everything)
     /// The lane of the jobs that have just become ready.
     let mainLane = Lane(.everything)
     var lanes: [LimitKey: Lane]
-    /// The lanes in which jobs wait and that are below their limit.
+    /// The lanes that contain waiting jobs and are below their limit.
     var openLanes: [Lane] = []
     /// The lines of jobs that several keys can hold back.
     var lines: [LineKey: Line] = [:]
@@ -81,23 +83,23 @@ struct JobGraph<Payload> {
 
     var isEmpty: Bool { count == 0 && hiddenCount == 0 }
 
-    /// The jobs that have not finished, in the order in which they were submitted; hidden ones included.
+    /// The submitted jobs that have not finished, including hidden ones, in the order of submission.
     var allJobs: [Job] { submitted.filter { $0.payload != nil } }
 
     var jobs: [Job] { allJobs.filter { !$0.traits.isHidden } }
 
-    /// Hidden jobs are left out: they end with the jobs that they are a part of.
+    /// Returns the jobs with a key. Hidden jobs are left out, because they end with the jobs that they are a part of.
     func jobs(with key: LimitKey) -> [Job] {
         jobs.filter { job in job.lanes.contains { $0.key == key } }
     }
 
     // MARK: - Submitting
 
-    /// Makes a job of an expected one. It is held until ``release(_:_:)`` is called once for it, so that its
-    /// dependencies can be declared first.
+    /// Submits an expected job. The job is held until ``release(_:_:)`` is called once for it, so that its dependencies
+    /// can be declared first.
     ///
-    /// It waits for the barrier submitted before it, unless it passes barriers; a barrier waits for every job that is
-    /// here.
+    /// The job waits for the barrier submitted before it, unless it passes barriers. A barrier waits for every
+    /// submitted job that has not finished.
     mutating func submit(_ job: Job, priority: JobPriority, keys: [LimitKey] = [], _ traits: JobTraits = JobTraits()) {
         guard job.phase == .expected else { return }
         submissionCount += 1
@@ -119,15 +121,15 @@ struct JobGraph<Payload> {
             barrier = job
         }
         submitted.append(job)
-        // The finished ones go when they are more than half, so the cost per job is constant.
+        // Remove finished jobs when they are more than half, so the cost per job is constant.
         if submitted.count > 2 * (count + hiddenCount) + 16 { submitted = allJobs }
     }
 
     // MARK: - Waiting
 
-    /// Makes a job wait for another one here.
+    /// Makes a job wait for another job of the graph.
     ///
-    /// - Returns: false when the job has started, or one of them is not here.
+    /// - Returns: `false` if the job has started, or one of the two is not in the graph.
     @discardableResult
     mutating func addDependency(of job: Job, on other: Job, _ policy: DependencyPolicy) -> Bool {
         guard other.phase != .gone, hold(job) else { return false }
@@ -135,7 +137,7 @@ struct JobGraph<Payload> {
         return true
     }
 
-    /// Makes another job go as early as this one, which has started and waits for something that the other one does.
+    /// Raises the priority of `other` to this job's. The job has started and waits for something that `other` does.
     mutating func lendPriority(of job: Job, to other: Job) {
         guard job.phase != .gone, other.phase != .gone else { return }
         job.waitingFor += 1
@@ -149,7 +151,7 @@ struct JobGraph<Payload> {
         refreshPriorities(of: [other])
     }
 
-    /// Takes back one ``addDependency(of:on:_:)``. Linear in the dependents of the other job.
+    /// Undoes one ``addDependency(of:on:_:)``. Linear in the dependents of the other job.
     mutating func removeDependency(of job: Job, on other: Job, _ actions: inout Actions) {
         guard let index = job.dependencies.firstIndex(where: { $0.job === other }),
             let edge = other.dependents.firstIndex(where: { $0.job === job })
@@ -162,7 +164,7 @@ struct JobGraph<Payload> {
         release(job, &actions)
     }
 
-    /// Removes the job's dependencies on barriers: a job before the barrier waits for this one.
+    /// Removes the job's dependencies on barriers, because a job before the barrier waits for this job.
     mutating func passBarriers(_ job: Job, _ actions: inout Actions) {
         guard job.phase == .blocked else { return }
         for edge in job.dependencies where edge.job.traits.isBarrier {
@@ -172,7 +174,7 @@ struct JobGraph<Payload> {
 
     /// Makes a job that has not started wait until ``release(_:_:)``.
     ///
-    /// - Returns: false when the job has started or is not here; there is nothing to release then.
+    /// - Returns: `false` if the job has started or is not in the graph. The caller must then not call `release`.
     @discardableResult
     mutating func hold(_ job: Job) -> Bool {
         guard job.phase == .ready || job.phase == .blocked else { return false }
@@ -182,13 +184,13 @@ struct JobGraph<Payload> {
         return true
     }
 
-    /// Tells that something the job waited for is over.
+    /// Removes one hold or dependency of a job.
     mutating func release(_ job: Job, _ actions: inout Actions) {
         settle(job, &actions)
         admit(&actions)
     }
 
-    /// Releases several jobs together, so that the one with the highest priority goes first.
+    /// Releases several jobs together, so that the one with the highest priority starts first.
     mutating func release(_ jobs: [Job], _ actions: inout Actions) {
         for job in jobs { settle(job, &actions) }
         admit(&actions)
@@ -199,9 +201,10 @@ struct JobGraph<Payload> {
         if settles(job, failed: false, &actions) { leave(job, succeeded: true, &actions) }
     }
 
-    /// Counts one dependency or hold less.
+    /// Decrements the number of dependencies and holds that the job waits for.
     ///
-    /// - Returns: whether the job is a passed barrier that now waits for nothing, so that it is to leave.
+    /// - Returns: whether the job is a passed barrier that has nothing left to wait for, so that it must leave the
+    ///   graph.
     private mutating func settles(_ job: Job, failed: Bool, _ actions: inout Actions) -> Bool {
         guard job.phase != .gone else { return false }
         job.waitingFor -= 1
@@ -218,9 +221,9 @@ struct JobGraph<Payload> {
 
     // MARK: - Running
 
-    /// Starts the jobs that may start. Every step does so itself, except for changes of limits, rates and suspension.
+    /// Starts the jobs that can start. Every step calls this method, except changes of limits, rates and suspension.
     mutating func admit(_ actions: inout Actions) {
-        // The memory of a burst is given back when the last job has left.
+        // Free the memory of a burst when the last job has left.
         if isEmpty { submitted.removeAll(keepingCapacity: submitted.count < 64) }
         var wakeToYield: TimeInterval?
         repeat { giveSlots(&actions) } while yieldSlot(&actions, &wakeToYield)
@@ -247,14 +250,14 @@ struct JobGraph<Payload> {
         }
     }
 
-    /// Takes the slot of a job that has started and waits for something else.
+    /// Takes the slot of a started job that waits for something else.
     ///
-    /// - Parameter evenIfReturning: whether to withdraw a pending ``unpark(_:_:)`` too. Default false.
+    /// - Parameter evenIfReturning: whether to withdraw a pending ``unpark(_:_:)`` too. Defaults to `false`.
     mutating func park(_ job: Job, evenIfReturning: Bool = false, _ actions: inout Actions) {
         guard job.needsSlot else { return }
         switch job.phase {
         case .running: giveBackSlot(of: job)
-        // A job that has yielded may have begun to wait for something else: it takes no slot until that is over.
+        // A job that has yielded may have begun to wait for something else. It takes no slot until that wait ends.
         case .returning where evenIfReturning || job.hasYielded: leaveLine(job)
         default: return
         }
@@ -262,14 +265,14 @@ struct JobGraph<Payload> {
         admit(&actions)
     }
 
-    /// Asks for a slot for a job that has given its own back: ``Actions/resume`` names it when its turn has come.
+    /// Requests a slot for a job that has given up its slot. ``Actions/resume`` contains the job when its turn comes.
     ///
-    /// - Returns: false when the job has a slot, or needs none.
+    /// - Returns: `false` if the job has a slot, or needs none.
     mutating func unpark(_ job: Job, _ actions: inout Actions) -> Bool {
         guard job.phase == .parked else { return job.phase == .returning }
         job.phase = .returning
         job.isReturning = true
-        // It has waited for something else until now.
+        // The job has waited for something else until now, so its absence begins now.
         if job.hasYielded { job.yieldedAt = actions.now }
         noteReady(job, at: actions.now)
         enqueue(job)
@@ -277,11 +280,12 @@ struct JobGraph<Payload> {
         return true
     }
 
-    /// Makes a job that was started to be prepared wait for its turn: ``Actions/resume`` names it then.
+    /// Makes a job that was started to be prepared wait for its turn. ``Actions/resume`` contains the job when its turn
+    /// comes.
     ///
-    /// It counts by these keys from now on, and by its group.
+    /// The job then counts by these keys, and by its group.
     ///
-    /// - Returns: false when the job is not here.
+    /// - Returns: `false` if the job is not running.
     mutating func endPreparing(
         _ job: Job,
         _ priority: JobPriority,
@@ -304,15 +308,15 @@ struct JobGraph<Payload> {
         return true
     }
 
-    /// Takes the slot back from a job that was given one and cannot run yet. The job is held, as after
+    /// Takes the slot from a job that was given one and cannot run yet. The job is held, as after
     /// ``submit(_:priority:keys:_:)``.
     ///
-    /// - Returns: false when the job has no slot.
+    /// - Returns: `false` if the job has no slot.
     mutating func takeSlot(from job: Job, _ actions: inout Actions) -> Bool {
         switch job.phase {
         case .running: giveBackSlot(of: job, withTokens: true)
         case .returning where job.hasYielded:
-            // It yielded before it was started; it has its tokens for later.
+            // The job yielded before it was started, and keeps its rate tokens for later.
             leaveLine(job)
             endYield(of: job)
             if let payload = job.payload { actions.goOn.append(payload) }
@@ -326,7 +330,7 @@ struct JobGraph<Payload> {
 
     // MARK: - Ending
 
-    /// Ends a job that has not started: it waits for no dependency, no slot, and no suspended queue any more.
+    /// Ends a job that has not started. The job no longer waits for dependencies, a slot, or a suspended queue.
     mutating func end(_ job: Job, _ actions: inout Actions) {
         guard job.phase == .ready || job.phase == .blocked, let payload = job.payload else { return }
         if notesWaits, job.phase == .ready, let wait = job.wait {
@@ -337,8 +341,8 @@ struct JobGraph<Payload> {
         actions.end.append(payload)
     }
 
-    /// Removes a job that has finished, here or, if it was expected, elsewhere: frees its slot and releases its
-    /// dependents.
+    /// Removes a job that has finished, in this queue or, if it was expected, elsewhere. Its slot becomes free, and its
+    /// dependents are released.
     mutating func finish(_ job: Job, succeeded: Bool, _ actions: inout Actions) {
         guard let payload = job.payload else { return }
         let hasStarted = job.phase == .running || job.phase == .parked
@@ -359,7 +363,7 @@ struct JobGraph<Payload> {
         } else {
             leave(job, succeeded: succeeded, &actions)
         }
-        // After all dependents were released, so that the one with the highest priority goes first.
+        // Admit jobs after all dependents were released, so that the one with the highest priority starts first.
         admit(&actions)
     }
 
@@ -373,7 +377,7 @@ struct JobGraph<Payload> {
         leave(job, succeeded: true, &actions)
     }
 
-    /// Releases the dependents of a job that leaves, and does the same for every passed barrier among them.
+    /// Releases the dependents of a leaving job, and of every passed barrier that can then leave.
     private mutating func leave(_ first: Job, succeeded: Bool, _ actions: inout Actions) {
         var leaving = first
         var others: [Job] = []
@@ -402,7 +406,7 @@ struct JobGraph<Payload> {
         refreshPriorities(of: others)
         for other in others {
             forgetIfUnwanted(other, &actions)
-            // Entries of departed jobs go when they are more than half, so the cost per job is constant.
+            // Remove entries of departed jobs when they are more than half, so the cost per job is constant.
             if other.departedCount > 16, 2 * Int(other.departedCount) > other.dependents.count {
                 other.dependents.removeAll { $0.job.phase == .gone }
                 other.departedCount = 0
@@ -419,10 +423,10 @@ struct JobGraph<Payload> {
         refreshPriorities(of: [job])
     }
 
-    /// Recomputes the priorities of jobs, and of their dependencies as far as they change: a dependency goes as early
-    /// as the jobs that wait for it.
+    /// Recomputes the priorities of jobs, and of their dependencies as far as these change: a dependency has at least
+    /// the priority of the jobs that wait for it.
     ///
-    /// The ready jobs that move join their new rows in the order in which they stood before.
+    /// The ready jobs that move join their new rows in their previous order.
     private mutating func refreshPriorities(of jobs: [Job]) {
         var pending = jobs
         var moved: [Job] = []
@@ -448,7 +452,7 @@ struct JobGraph<Payload> {
 
     enum Direction { case dependencies, dependents }
 
-    /// The edges of a job that has not started. A copy in constant time.
+    /// Returns the edges of a job that has not started. The copy takes constant time.
     func edges(of job: Job, _ direction: Direction) -> [Edge] {
         switch direction {
         case .dependencies: job.phase == .blocked || job.phase == .passed ? job.dependencies : []
@@ -456,7 +460,7 @@ struct JobGraph<Payload> {
         }
     }
 
-    /// The job at the other end of an edge; in place of a passed barrier, the jobs beyond it.
+    /// Returns the job at the other end of an edge; instead of a passed barrier, the jobs beyond it.
     func payloads(at job: Job, _ direction: Direction) -> [Payload] {
         var payloads: [Payload] = []
         var seen: Set<ObjectIdentifier> = [ObjectIdentifier(job)]
