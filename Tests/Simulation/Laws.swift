@@ -455,7 +455,7 @@ extension World {
     }
 
     private func timeProblem(_ job: Job, _ error: NetworkError) -> String? {
-        guard let message = error.message, message.hasPrefix("its deadline of "),
+        guard let message = error.message, message.hasPrefix("the deadline of "),
             let seconds = Double(message.dropFirst(16).prefix { $0 != " " })
         else {
             return !history.faults.isEmpty || job.plan.timeout != nil || job.plan.joins || job.isGroup

@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// A job that ends with an item, or with a ``NetworkError``: a ``RequestOperation`` or a ``DownloadOperation``.
+/// A job that ends with an item or a ``NetworkError``: a ``RequestOperation`` or a ``DownloadOperation``.
 ///
 /// ```swift
 /// func show<Item>(_ operation: ItemOperation<Item>) {
@@ -10,19 +10,19 @@ import Foundation
 /// }
 /// ```
 ///
-/// Or, in a task: `let item = try await operation.value`. The closures run before dependents start, and are
-/// released after that.
+/// In a task, write `let item = try await operation.value`. The closures run before dependents start, and are then
+/// released.
 open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable {
-    // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
+    // Sendable because all mutable state is in `state`, under its lock. Subclasses are responsible for their own state.
     let state: Locked<ItemOperationState>
 
-    /// Whether its request has a ``RequestOptions/repeatKey``; false while that is not made.
+    /// Whether the request has a ``RequestOptions/repeatKey``; `false` until the request is made.
     private let requestHasKey: Bool
 
-    /// The traits of this kind of job, written in initializers only.
+    /// The traits of this kind of job. Only initializers write them.
     final var ownTraits = JobTraits()
 
-    /// - Parameter service: nil means ``HostConfiguration/shared``.
+    /// - Parameter service: the service; `nil` for ``HostConfiguration/shared``.
     package init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
         state = Locked(ItemOperationState(source: .request(CallRequest(request, options))))
         requestHasKey = options.repeatKey != nil
@@ -31,8 +31,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
     }
 
-    /// An operation whose request is made when its dependencies are over and before it waits for its turn; on a plain
-    /// `OperationQueue`, when it starts.
+    /// Creates an operation whose request is made when its dependencies have ended, before it waits for its turn. On a
+    /// plain `OperationQueue`, the request is made when the operation starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> any BaseAPIRequest) {
         state = Locked(ItemOperationState(source: .maker(makeRequest)))
         requestHasKey = false
@@ -42,41 +42,43 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     // MARK: - Callbacks
 
-    /// Told of the end, on the callback queue, before the closures; not kept alive. Default nil.
+    /// The delegate, which is notified of the end on the callback queue, before the closures. Held weakly. Defaults to
+    /// `nil`.
     public final var delegate: (any RequestOperationDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { $0.delegate = newValue } }
     }
 
-    /// Called once with the result before all other callbacks of the end, on a background queue and not on the callback
-    /// queue: for work that would hold that up. It does not get the cache's item, whose ``RequestOperation/cached`` has
-    /// returned before. Set it before the operation is added to a queue. Default nil.
+    /// A closure that is called once with the result before all other callbacks of the end. It runs on a background
+    /// queue instead of the callback queue, for work that would block the callback queue. It does not get the cache's
+    /// item; ``RequestOperation/cached`` has returned before. Set it before the operation is added to a queue. Defaults
+    /// to `nil`.
     public final var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)? {
         get { Self.closure(state.withLock { $0.closures.preprocess }) }
         set { state.setClosure(isRemoved: newValue == nil) { $0.preprocess = Self.erased(newValue) } }
     }
 
-    /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the
-    /// closures. Set it before the operation is added to a queue. Default nil.
+    /// A closure that is called once with the result on the callback queue, after ``preprocess`` and before the
+    /// delegate and the other closures. Set it before the operation is added to a queue. Defaults to `nil`.
     public final var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)? {
         get { Self.closure(state.withLock { $0.closures.willDeliver }) }
         set { state.setClosure(isRemoved: newValue == nil) { $0.willDeliver = Self.erased(newValue) } }
     }
 
-    /// Called once with the item. Set it before the operation is added to a queue. Default nil.
+    /// A closure that is called once with the item. Set it before the operation is added to a queue. Defaults to `nil`.
     public final var success: (@Sendable (Item) -> Void)? {
         get { state.withLock { $0.closures.success } }
         set { state.setClosure(isRemoved: newValue == nil) { $0.success = Self.erased(newValue) } }
     }
 
-    /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
-    /// operation is added to a queue. Default nil.
+    /// A closure that is called once with the error, even if the operation was cancelled or a dependency failed. Set it
+    /// before the operation is added to a queue. Defaults to `nil`.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
         set { state.setClosure(isRemoved: newValue == nil) { $0.failure = newValue } }
     }
 
-    /// Sets closures that run on the main actor, for user interfaces, whatever the callback queue is.
+    /// Sets closures that run on the main actor, for user interfaces, whichever queue the callback queue is.
     ///
     /// ```swift
     /// @MainActor final class Screen {
@@ -90,14 +92,15 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// }
     /// ```
     ///
-    /// Each is called once, after the closure of the same name that runs on the callback queue and before dependents
-    /// start, and is released on the main thread. The main queue must be running: an app's does. Set them before the
-    /// operation is added to a queue. A second call replaces those that it names.
+    /// Each closure is called once, after the closure of the same name that runs on the callback queue and before
+    /// dependents start. It is released on the main thread. The main queue must be running, as it does in an app. Set
+    /// the closures before the operation is added to a queue. A second call replaces only the closures that it passes.
     ///
     /// - Parameters:
-    ///   - success: gets the item, after ``success``; nil to leave it as it is.
-    ///   - failure: gets the error, after ``failure``. Default nil.
-    ///   - cached: gets the cache's item, after ``RequestOperation/cached``. Default nil.
+    /// - success: gets the item, after ``success``. `nil` keeps the current closure.
+    /// - failure: gets the error, after ``failure``. Defaults to `nil`, which keeps the current closure.
+    /// - cached: gets the cache's item, after ``RequestOperation/cached``. Defaults to `nil`, which keeps the current
+    ///   closure.
     public final func onMain(
         success: (@MainActor (Item) -> Void)?,
         failure: (@MainActor (NetworkError) -> Void)? = nil,
@@ -125,7 +128,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
-    /// The closure for the items of the state.
+    /// Returns the closure with its parameter type erased, as the state stores it.
     static func erased(_ closure: (@Sendable (Item) -> Void)?) -> (@Sendable (any Sendable) -> Void)? {
         guard let closure else { return nil }
         return { closure(typed($0)) }
@@ -143,12 +146,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return { erased($0.map { $0 }) }
     }
 
-    /// An item of the state, all of which were made by the operation's call.
+    /// Returns an item of the state with its type. The operation's call created all items of the state.
     static func typed(_ item: any Sendable) -> Item { CallGroup.typed(item) }
 
-    /// The host that the request goes to: that of its ``RequestOptions/customURLRequest``, of its own address, of its
-    /// ``RequestOptions/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or
-    /// an interceptor are not foreseen. That of the service until the request is made; nil if that has no base URL.
+    /// The host that the request is sent to: the host of the first of these that exists. They are the request's
+    /// ``RequestOptions/customURLRequest``, its own URL, its ``RequestOptions/baseURL``, the CDN and the service. Later
+    /// changes of the URL by a filter or an interceptor are not taken into account. Until the request is made, it is
+    /// the service's host; `nil` if the service has no base URL.
     open override var host: String? {
         guard case .request(let source) = state.withLock({ $0.source }) else { return super.host }
         let options = source.options
@@ -157,7 +161,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return URLParts.hostAndPort(of: source.request.api) ?? (options.baseURL ?? cdn)?.hostAndPort ?? super.host
     }
 
-    /// The message that was sent last, else the request as it is before filters and interceptors.
+    /// The message that was sent last; before that, the request without the changes of filters and interceptors.
     override var requestText: String? {
         let (source, call) = state.withLock { ($0.source, $0.call) }
         if let sent = call?.history.last?.request { return sent.description }
@@ -167,17 +171,17 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     // MARK: - The outcome
 
-    /// The item or the error; nil while the operation goes on. Known before the closures are called.
+    /// The item or the error; `nil` until the operation has ended. Available before the closures are called.
     public final var result: Result<Item, NetworkError>? {
         guard hasOutcome else { return nil }
         if let error { return .failure(error) }
         return state.withLock { $0.item }.map { .success(Self.typed($0)) }
     }
 
-    /// The response that the item was made of, when the operation has succeeded: status, headers, source, trailers,
-    /// metrics, history, and the values that interceptors attached (``NetworkResponse/userInfo``). Nil before; after a
-    /// failure, where ``NetworkOperation/error`` has what came; and for a download that found its file in place. Known
-    /// before the closures are called.
+    /// The response from which the item was created, if the operation has succeeded. It has the status, headers,
+    /// source, trailers, metrics, history, and the values that interceptors attached (``NetworkResponse/userInfo``).
+    /// `nil` before the end, after a failure (see ``NetworkOperation/error``), and for a download whose file already
+    /// existed. Available before the closures are called.
     ///
     /// ```swift
     /// let users = RequestOperation(GetUsers())
@@ -186,20 +190,20 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// let next = users.response?.headers["Link"]
     /// ```
     ///
-    /// Its body is empty, as it would stay in memory as long as the operation; see
-    /// ``RequestOperation/keepsResponseBody``. Of a download it is the response to its last message.
+    /// Its body is empty, because it would otherwise stay in memory as long as the operation. To keep it, see
+    /// ``RequestOperation/keepsResponseBody``. For a download, it is the response to the last message.
     public final var response: NetworkResponse? {
         guard hasOutcome, error == nil else { return nil }
         return state.withLock { $0.response }
     }
 
-    /// The item, when the operation has finished and its closures have run. Several tasks may wait for it.
+    /// The item, available when the operation has finished and its closures have run. Several tasks can wait for it.
     ///
-    /// Add the operation to a queue first, or later: nothing here starts it. If it is on no queue after a second, a line
-    /// on standard error says so, once for each operation.
+    /// Reading it does not start the operation: add the operation to a queue before or after. If it is on no queue
+    /// after a second, a warning is written to standard error, once for each operation.
     ///
-    /// A task that is cancelled while it waits continues at once: with the item if it exists, otherwise with
-    /// ``NetworkError/Code/cancelled``. The operation is cancelled with it only if no other task waits.
+    /// A task that is cancelled while it waits continues at once, with the item if it exists, otherwise with
+    /// ``NetworkError/Code/cancelled``. This cancels the operation only if no other task waits.
     ///
     /// - Throws: the operation's error.
     public final var value: Item {
@@ -209,22 +213,22 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
-    /// The value, see ``NetworkOperation/waitAsCounted(_:)``.
+    /// Returns the value. See ``NetworkOperation/waitAsCounted(_:)``.
     final func valueAsCounted(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
         await waitAsCounted(begin)
-        // A finished operation has a result, see missingResultError(recovering:).
+        // A finished operation always has a result. See missingResultError(recovering:).
         guard let result else { throw NetworkError(code: .cancelled) }
         return try result.get()
     }
 
-    /// A next operation whose request is made from this one's item.
+    /// Creates an operation whose request is made from this operation's item.
     ///
-    /// It depends on this one: if this one fails, it ends with ``NetworkError/Code/dependencyFailed`` and sends
-    /// nothing. Add both to a queue.
+    /// The new operation depends on this one. If this one fails, the new operation ends with
+    /// ``NetworkError/Code/dependencyFailed`` and sends nothing. Add both to a queue.
     ///
-    /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the next
-    ///   one waits for its turn, which it does with the priority and under the host of its request. An error that it
-    ///   throws is the next operation's error.
+    /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the new
+    ///   one waits for its turn. The new operation waits with the priority and the host of its request. If `next`
+    ///   throws, the error is the new operation's error.
     public final func then<Next: APIRequest>(
         _ next: @escaping @Sendable (Item) throws -> Next
     ) -> RequestOperation<Next> {
@@ -232,7 +236,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return nextOperation { try next(item()) }
     }
 
-    /// An operation for the same host that depends on this one.
+    /// Creates an operation for the same host that depends on this one.
     final func nextOperation<Next: APIRequest>(
         _ makeRequest: @escaping @Sendable () throws -> Next
     ) -> RequestOperation<Next> {
@@ -241,15 +245,16 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return operation
     }
 
-    /// The service of an operation that follows: it is cancelled with that of this one, and not with this one.
+    /// The service of an operation that follows this one. It is cancelled with this operation's service, but not with
+    /// this operation.
     final var nextService: EasyNetworkService {
         EasyNetworkService(callGroup.parent ?? CallGroup(callGroup.host))
     }
 
-    /// Reads the item in an operation that depends on this one.
+    /// Reads this operation's item in an operation that depends on it.
     final var itemOfDependency: @Sendable () throws -> Item {
         { [weak self] in
-            // The dependency keeps this operation alive; it is gone only if the user took that back.
+            // The dependency keeps this operation alive, unless the user has removed the dependency.
             guard let item = try self?.result?.get() else { throw Self.noItem }
             return item
         }
@@ -257,13 +262,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     // MARK: - Progress
 
-    /// The bytes of the current message: those of its body that have been handed to the system, and those of the
-    /// answer's body that have come, without content codings.
+    /// The progress of the current message in bytes: the bytes of its body that were handed to the system, plus the
+    /// received bytes of the response's body after content decoding.
     ///
-    /// It is indeterminate until the lengths of both bodies are known, and stays so when the answer is compressed or
-    /// comes in chunks. It begins again with each message: a retry, a redirect, another credential. It is finished when
-    /// the operation has succeeded, before its callbacks; after a failure it stays where it was. Cancelling it cancels
-    /// the operation; pausing it does nothing. It changes on background threads, at most ten times a second.
+    /// It is indeterminate until the lengths of both bodies are known. It remains so if the response is compressed or
+    /// sent in chunks. It starts again with each message: a retry, a redirect, another credential. When the operation
+    /// succeeds, it finishes before the callbacks; after a failure, it keeps its last value. Cancelling it cancels the
+    /// operation. Pausing it has no effect. It changes on background threads, at most ten times a second.
     ///
     /// ```swift
     /// let operation = RequestOperation(GetCatalogue())
@@ -271,17 +276,17 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// progressView.observedProgress = operation.progress
     /// ```
     ///
-    /// Read it at any time; a request whose progress is never read counts nothing. An answer from the cache has no
-    /// bytes, and neither has one that another operation fetches (``RepeatPolicy/join``). In the progress of a batch or
-    /// a chain a request counts when it has finished.
+    /// It can be read at any time. If it is never read, nothing is counted. A response from the cache has no bytes, nor
+    /// does a response that another operation fetches (``RepeatPolicy/join``). In the progress of a batch or a chain, a
+    /// request counts when it has finished.
     ///
-    /// - An ``UploadOperation`` counts its body only, whose length is known before the answer.
-    /// - A ``DownloadOperation`` counts the bytes of its file, with those of an earlier operation. Pausing and resuming
-    ///   the progress does so with the operation; ``DownloadOperation/pause()`` and ``DownloadOperation/resume()``
-    ///   leave its `isPaused` as it is.
+    /// - An ``UploadOperation`` counts only its body, whose length is known before the response arrives.
+    /// - A ``DownloadOperation`` counts the bytes of its file, including the bytes that an earlier operation fetched.
+    ///   Pausing and resuming the progress pauses and resumes the operation. ``DownloadOperation/pause()`` and
+    ///   ``DownloadOperation/resume()`` do not change its `isPaused`.
     public final var progress: Progress { meter.progress }
 
-    /// Publishes ``progress``.
+    /// The meter that publishes ``progress``.
     package final var meter: TransferMeter {
         if let meter = state.withLock({ $0.meter }) { return meter }
         let made = makeMeter()
@@ -295,7 +300,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
             return (meter, state.call)
         }
         if let call { watch(call, with: meter) }
-        // It may have ended by now.
+        // The operation may have ended in the meantime.
         if hasOutcome { meter.finish(success: error == nil) }
         return meter
     }
@@ -305,16 +310,16 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     private func watch(_ call: Call, with meter: TransferMeter) {
-        // Weak, as the transport's thread may be the last to release this.
+        // The reference is weak because the transport's thread may be the last to release the meter's closure.
         call.watch { [weak self] counts, total in self?.note(counts, total, in: meter) }
     }
 
-    /// Called on the transport's thread.
+    /// Notes the number of transferred bytes. Called on the transport's thread.
     func note(_ counts: BodyStream.Counts, _ total: Int64?, in meter: TransferMeter) {
         meter.set(completed: Int64(counts.sent + counts.received), total: total)
     }
 
-    /// The received part of the answer under way; nil before its head, and after its end.
+    /// The received part of the current response; `nil` before its head has arrived, and after its end.
     package final var answerSoFar: (head: TransportHead, body: Data)? {
         guard let answer = state.withLock({ $0.call })?.unreadResponse, let head = answer.head else { return nil }
         return (head, answer.body)
@@ -322,7 +327,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     // MARK: - The work
 
-    /// Changes the options of the request as it is given; has no effect on one that is made later.
+    /// Changes the options of the request. Has no effect on a request that is made later.
     final func changeRequestOptions(_ change: (inout RequestOptions) -> Void) {
         guard case .request(var request) = state.withLock({ $0.source }), request.snapshot == nil else { return }
         change(&request.options)
@@ -332,13 +337,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     override final var traits: JobTraits { ownTraits }
 
-    /// Makes the request, and takes over its priority unless the operation was given its own.
+    /// Makes the request, and uses its priority unless the operation was given a priority itself.
     override func prepare() {
         guard case .maker(let make) = state.withLock({ $0.source }) else { return }
         do {
             let request = CallRequest(try WorkQueue.userCode(make))
             let (isWanted, _) = state.withLock { state -> (Bool, ItemOperationState.Source?) in
-                // It may have ended by now.
+                // The operation may have ended in the meantime.
                 guard state.source != nil else { return (false, nil) }
                 return (!state.hasOwnPriority, exchange(&state.source, with: .request(request)))
             }
@@ -349,24 +354,25 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
-    /// The request that is to be sent now; nil when there is none, or none any more: then it has ended.
+    /// Returns the request to send now. If it is `nil`, the operation has ended.
     final func takeRequest() -> CallRequest? {
-        // A plain queue does not prepare its operations.
+        // A plain queue does not prepare its operations, so prepare this one here.
         if ownTraits.needsPreparing {
             prepare()
-            // Other repeats were noticed when they were added.
+            // The repeat policy of other operations was applied when they were added.
             guard applyRepeatPolicy() else { return nil }
         }
         guard case .request(let source)? = state.withLock({ $0.source.take() }) else { return nil }
         return source
     }
 
-    /// Sends the operation's request, and ends with the item that is made of its answer.
+    /// Sends the operation's request, and ends with the item that is created from the response.
     ///
     /// - Parameters:
-    ///   - ignoresCache: as ``RequestOperation/ignoresCache``.
-    ///   - makeItem: makes the item when the slot has been given back. It is not called for the answer that refreshes a
-    ///     stale one in the cache; that one is stored as it is, and sent for again if nothing can be made of it.
+    /// - ignoresCache: see ``RequestOperation/ignoresCache``.
+    /// - makeItem: creates the item after the slot was given up. It is not called for the response that refreshes a
+    ///   stale response in the cache. That response is stored unchecked, and requested again if no item can be created
+    ///   from it.
     package final func sendRequest(
         ignoresCache: Bool,
         makeItem: @escaping @Sendable (NetworkResponse) async throws -> Item
@@ -377,7 +383,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         send(request)
     }
 
-    /// Makes the operation's call, and ends with the item of its answer.
+    /// Makes the operation's call, and ends with the item of its response.
     final func send(_ request: CallRequest) {
         callGroup.begin(request, created: noteCall) { response, result, keep in
             switch result {
@@ -388,7 +394,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
                     if !state.isClosed { state.keep = keep }
                     return state.isClosed
                 }
-                // It was finished by hand, or detached.
+                // The operation was finished by other code, or was detached.
                 if isTooLate { keep?() }
                 self.end(nil, inPlace: true)
             case .failure(let error): self.end(error, inPlace: true)
@@ -396,14 +402,14 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
-    /// Keeps the call, which is cancelled when the operation fails.
+    /// Keeps the call, to cancel it if the operation fails.
     final func noteCall(_ call: Call) {
         let (meter, isClosed) = state.withLock { state in
             state.call = call
             return (state.meter, state.isClosed)
         }
         if let meter { watch(call, with: meter) }
-        // It may have been finished manually by now, and its end delivered.
+        // The operation may have been finished by other code in the meantime, and its end delivered.
         guard isClosed, hasOutcome else { return }
         let late = state.withLock { $0.call.take() }
         if error != nil { late?.cancel() }
@@ -423,7 +429,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     override func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) {
-        // The policy of a request that is made later is read then.
+        // If the request is made later, its policy isn't known yet.
         (false, own.isRepeat || requestHasKey ? { _ = self.applyRepeatPolicy() } : nil)
     }
 
@@ -432,7 +438,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     private static var noItem: NetworkError {
-        NetworkError(code: .invalidRequest, message: "the operation was finished by hand, without an item")
+        NetworkError(code: .invalidRequest, message: "the operation was finished without an item")
     }
 
     override func detach() {
@@ -444,8 +450,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         withExtendedLifetime(released) {}
     }
 
-    /// Whether it ends with the item of its request, whatever its other calls do. Before that, a closure of theirs that
-    /// is not called may have been the one to send the request.
+    /// Whether the operation ends with the item of its request, whatever the result of its other calls is. Before the
+    /// request is sent, a closure of another call that is not called might have been the one to send it.
     private var hasSentRequest: Bool { state.withLock { $0.source == nil } }
 
     override func endsSilently(after error: NetworkError) -> Bool {

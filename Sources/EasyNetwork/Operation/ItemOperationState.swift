@@ -1,7 +1,7 @@
 import Foundation
 
-/// The state of an ``ItemOperation``, behind its lock. It is not generic: reading a generic type's layout at run time
-/// costs each request some 30,000 instructions.
+/// The state of an ``ItemOperation``, under its lock. The type is not generic, because reading a generic type's layout
+/// at run time costs each request some 30,000 instructions.
 struct ItemOperationState {
     enum Source {
         case request(CallRequest)
@@ -11,7 +11,8 @@ struct ItemOperationState {
 
     typealias Item = any Sendable
 
-    /// They are released outside the lock: what they capture may use the operation when it is released.
+    /// The closures of the operation. They are released outside the lock, because a captured object can use the
+    /// operation when it is released.
     struct Closures {
         var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)?
         var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)?
@@ -19,17 +20,17 @@ struct ItemOperationState {
         var success: (@Sendable (Item) -> Void)?
         var failure: (@Sendable (NetworkError) -> Void)?
         var successWithResponse: (@Sendable (Item, NetworkResponse) -> Void)?
-        /// Nil for most operations.
+        /// The closures for the main actor; `nil` for most operations.
         var onMain: ClosuresOnMain?
 
-        /// Whether one of the closures is called at this end.
+        /// Returns whether the operation calls one of the closures at this end.
         func hear(_ error: NetworkError?) -> Bool {
             preprocess != nil || willDeliver != nil || onMain != nil
                 || (error == nil ? success != nil || successWithResponse != nil : failure != nil)
         }
     }
 
-    /// The closures for the main actor: an object of their own, as few operations have them.
+    /// The closures for the main actor. They are a separate object because few operations have them.
     final class ClosuresOnMain: Sendable {
         let success: (@MainActor (Item, NetworkResponse?) -> Void)?
         let failure: (@MainActor (NetworkError) -> Void)?
@@ -46,32 +47,32 @@ struct ItemOperationState {
         }
     }
 
-    /// Taken when it is sent.
+    /// The request, taken when it is sent.
     var source: Source?
     var closures = Closures()
-    /// Whether the end is being delivered: a closure that is set now would never be called.
+    /// Whether the end is being delivered. A closure that is set now would never be called.
     var isClosed = false
     weak var delegate: (any RequestOperationDelegate)?
-    /// Whether the priority was given to the operation itself, so that its request's does not count.
+    /// Whether the operation was given a priority itself, so that its request's priority does not count.
     var hasOwnPriority = false
     var item: Item?
     var response: NetworkResponse?
     var cachedItem: Item?
-    /// Stores the answer in the cache, when the callbacks have returned.
+    /// Stores the response in the cache, after the callbacks have returned.
     var keep: (@Sendable () -> Void)?
-    /// Fires when the cache's item has been delivered; nil without a receiver.
+    /// Completes when the cache's item has been delivered; `nil` without a receiver.
     var cachedDelivery: Promise<Void>?
-    /// The call under way.
+    /// The current call.
     var call: Call?
-    /// Made when it is first asked for, since the progress of few requests is.
+    /// The meter, created when it is first requested, because the progress of few requests is read.
     var meter: TransferMeter?
 }
 
 extension Locked<ItemOperationState> {
-    /// Sets a closure, unless it comes too late; the old one is released outside the lock. It is set by an assignment,
-    /// since closures that pass through generic code are wrapped on the way.
+    /// Sets a closure, unless it comes too late. The old one is released outside the lock. `set` assigns the closure,
+    /// because closures that pass through generic code are wrapped on the way.
     ///
-    /// - Parameter isRemoved: whether it becomes nil, which is never too late.
+    /// - Parameter isRemoved: whether the closure becomes `nil`, which is never too late.
     func setClosure(isRemoved: Bool, _ set: (inout ItemOperationState.Closures) -> Void) {
         let old = withLock { state in
             let old = state.closures

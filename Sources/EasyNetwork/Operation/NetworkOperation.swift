@@ -1,6 +1,6 @@
 import Foundation
 
-/// An asynchronous job: an `Operation` that begins in ``execute()`` and ends when ``finish(_:)`` is called.
+/// An asynchronous job: an `Operation` whose work starts in ``execute()`` and ends when ``finish(_:)`` is called.
 ///
 /// ```swift
 /// final class Pause: NetworkOperation, @unchecked Sendable {
@@ -10,17 +10,17 @@ import Foundation
 /// }
 /// ```
 ///
-/// Add it to a ``NetworkQueue``, or to any `OperationQueue`. It ends exactly once, with success or with one
-/// ``NetworkError``, which dependents may read as ``error``; a later ending is ignored. Its callbacks have run before
-/// its dependents start.
+/// Add the operation to a ``NetworkQueue``, or to any `OperationQueue`. It ends exactly once, with success or with one
+/// ``NetworkError``, which dependents can read as ``error``. Later calls of ``finish(_:)`` are ignored. The callbacks
+/// have run before dependents start.
 ///
-/// `cancel()` ends it: before its start, ``execute()`` is never called; later, the operation ends at once with
-/// ``NetworkError/Code/cancelled``, and a later ``finish(_:)`` has no effect. Override `cancel()` (and call `super`) to
-/// stop the work itself.
+/// `cancel()` ends the operation with ``NetworkError/Code/cancelled``. Before the start, ``execute()`` is never called.
+/// After the start, the operation ends at once, and a later ``finish(_:)`` has no effect. To stop the work itself,
+/// override `cancel()` and call `super`.
 ///
-/// All members may be used from any thread.
+/// All members can be used from any thread.
 open class NetworkOperation: Operation, @unchecked Sendable {
-    // Sendable because all mutable state is in `core`, behind its lock; subclasses answer for their own state.
+    // Sendable because all mutable state is in `core`, under its lock. Subclasses are responsible for their own state.
     struct State {
         var lifecycle = OperationLifecycle()
         var dependencies: [OperationDependency] = []
@@ -28,9 +28,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var finishActions: [@Sendable () -> Void] = []
         /// Whether the operation has finished and its queue has removed it.
         var isConcluded = false
-        /// Whether its queue starts it only to end it: a dependency has failed, or it has its outcome.
+        /// Whether the queue starts the operation only to end it, because a dependency has failed or the outcome is
+        /// known.
         var isStartedToEnd = false
-        /// The tasks that wait for the end and were not cancelled. It stands where it needs no room of its own.
+        /// The number of tasks that wait for the end and were not cancelled. This position fills padding, so the
+        /// property adds no size.
         var waitingTaskCount: UInt32 = 0
         var completion: (@Sendable () -> Void)?
         var scheduling: Scheduling?
@@ -54,114 +56,119 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     // MARK: - The work
 
-    /// Does the work. Override this, and call ``NetworkOperation/finish(_:)`` once when all is done, from any thread.
+    /// Does the work. Override this method, and call ``NetworkOperation/finish(_:)`` once when the work is done, from
+    /// any thread.
     ///
-    /// Called on a background thread. It may block there, as other work goes to other threads, but better waits in a
-    /// `Task` or on a queue of its own: Dispatch on Linux adds one thread a second at most, so when as many threads are
-    /// blocked as there are processors, other work begins late. On Apple's platforms all concurrent queues of a process
-    /// have some 64 threads together: when as many are blocked, nothing goes on.
+    /// Called on a background thread, which the method can block, because other work runs on other threads. Waiting in
+    /// a `Task` or on your own queue is better. On Linux, Dispatch adds at most one thread a second, so other work
+    /// starts late when as many threads are blocked as there are processors. On Apple's platforms, all concurrent
+    /// queues of a process share some 64 threads. When all of them are blocked, no work proceeds.
     ///
-    /// Not called when the operation was cancelled before or a dependency failed. The implementation here does nothing,
-    /// for subclasses that override `start()` instead; an operation that overrides neither ends with
+    /// Not called if the operation was cancelled before its start or a dependency failed. The default implementation
+    /// does nothing, for subclasses that override `start()` instead. An instance of `NetworkOperation` itself ends with
     /// ``NetworkError/Code/invalidRequest``.
     open func execute() {
         if type(of: self) == NetworkOperation.self {
-            finish(NetworkError(code: .invalidRequest, message: "a NetworkOperation needs its execute() overridden"))
+            let message = "a NetworkOperation does no work; use a subclass that overrides execute()"
+            finish(NetworkError(code: .invalidRequest, message: message))
         }
     }
 
     /// Ends the operation.
     ///
-    /// The first call counts, later ones are ignored. Called before the operation was started, it takes effect at the
-    /// start, without ``execute()``.
+    /// Only the first call counts. A call before the start takes effect at the start, and ``execute()`` is not called.
     ///
-    /// - Parameter error: the failure; nil, the default, for success, or in a ``ServiceOperation`` for the outcome of
-    ///   its last call.
+    /// - Parameter error: the failure; `nil` for success or, in a ``ServiceOperation``, for the outcome of its last
+    ///   call. Defaults to `nil`.
     public final func finish(_ error: NetworkError? = nil) {
         if let error { end(error) } else { finishWithResult(recovering: false) }
     }
 
-    /// Ends the operation with success, or with the error of a missing result.
+    /// Ends the operation with success, or with the error for a missing result.
     ///
-    /// - Parameter recovering: whether the failure of a call does not count.
+    /// - Parameter recovering: whether to ignore the failure of a call.
     final func finishWithResult(recovering: Bool) {
         guard let missing = missingResultError(recovering: recovering) else { return end(nil) }
         if missing.code == .cancelled { endCancelled() } else { end(missing) }
     }
 
-    /// Ends the operation without asking for a missing result.
+    /// Ends the operation without checking for a missing result.
     ///
-    /// - Parameter inPlace: whether this is the last piece of the package's work on this thread of the ``WorkQueue``, so
-    ///   that the callbacks may run on it. Defaults to `false`.
+    /// - Parameter inPlace: whether this is the package's last piece of work on this thread of the ``WorkQueue``, so
+    ///   that the callbacks can run on it. Defaults to `false`.
     final func end(_ error: NetworkError?, inPlace: Bool = false) {
         let (wins, action) = core.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
         if wins { proceed(with: action, inPlace: inPlace) }
     }
 
-    /// The error of the operation; nil before the end and after success.
+    /// The operation's error; `nil` before the end and after success.
     public final var error: NetworkError? {
         core.withLock { $0.lifecycle.error }
     }
 
-    /// The host that the operation calls, for limits and cancellation by host: as in its URL, with the port if that
-    /// names one. Read once, when the operation is added to a queue. Default nil: none, or not known yet.
+    /// The host that the operation calls, used for limits and cancellation by host. It is written as in the URL, with
+    /// the port if the URL has one. A queue reads it once, when the operation is added. Defaults to `nil`: no host, or
+    /// not known yet.
     open var host: String? { nil }
 
     // MARK: - For subclasses in this package
 
     /// Stops the work, and refuses later calls.
     ///
-    /// Called without a lock, on the thread that cancels or the queue's, possibly twice.
+    /// Called without a lock, on the cancelling thread or a thread of the queue, possibly twice.
     func stop() {}
 
-    /// Releases the callbacks without calling them. The work goes on.
+    /// Releases the callbacks without calling them. The work continues.
     func detach() {}
 
-    /// The outcome is known: ends what is left of the work. Called once, without a lock.
+    /// Ends the remaining work, now that the outcome is known. Called once, without a lock.
     ///
-    /// - Parameter error: the operation's own.
+    /// - Parameter error: the operation's error.
     /// - Returns: what the callbacks wait for.
     func endWork(after error: NetworkError?) -> [Promise<Void>] { [] }
 
     /// Runs the callbacks, then calls `done`, on any thread. Called once, without a lock.
     ///
     /// - Parameters:
-    ///   - error: the operation's own.
+    /// - error: the operation's error.
     ///   - inPlace: see ``end(_:inPlace:)``.
     func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
         done()
     }
 
-    /// The host whose settings hold for its callbacks and its network; nil for an operation that makes no calls.
+    /// The host whose settings apply to the callbacks and the network; `nil` for an operation that makes no calls.
     var client: HostConfiguration? { nil }
 
-    /// The queue of the callbacks.
+    /// The queue on which the callbacks run.
     final var deliveryQueue: DispatchQueue { chosenCallbackQueue ?? client?.deliveryQueue ?? WorkQueue.shared }
 
-    /// The traits of its kind. They do not change, but for ``setMayYield(_:)``.
+    /// The traits of this kind of operation. Only ``setMayYield(_:)`` changes them.
     var traits: JobTraits { JobTraits() }
 
-    /// The slot was given to an urgent job, so that nothing more is to move, or there is one again. Called without the
-    /// queue's lock; the two may come in any order. Only for ``JobTraits/mayYield``.
+    /// Notes that the slot was given to an urgent job, so that no more bytes may be transferred, or that the operation
+    /// has a slot again. Called without the queue's lock, and in either order. Only used with ``JobTraits/mayYield``.
     func noteSlot(isThere: Bool) {}
 
-    /// What becomes of it beside others like it. Asked without a lock when it is added, and when it has been prepared.
+    /// Returns how the operation relates to others with the same request. Called without a lock when the operation is
+    /// added, and when it has been prepared.
     ///
-    /// - Returns: whether it only waits for another job that does its work; and work for the time when a queue has taken
-    ///   it in and does not start it yet, nil when there is none.
+    /// - Returns: whether the operation only waits for another job that does its work; and a closure to call after a
+    ///   queue has added the operation and before it starts, or `nil`.
     func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) { (false, nil) }
 
-    /// Finds out its host and priority. Called once, after its dependencies have ended and before it has a slot.
+    /// Determines the host and the priority. Called once, after the dependencies have ended and before the operation
+    /// has a slot.
     func prepare() {}
 
-    /// The operation's own progress, for the group that it is added to, which completes it when the operation has
-    /// finished. Only the first group gets it; nil, the default, when there is none.
+    /// Returns the operation's own progress for the group that it is added to. The group completes it when the
+    /// operation has finished. Only the first group gets it. Defaults to `nil`: no progress.
     func claimProgress() -> OrderedProgress? { nil }
 
-    /// Its request for ``description``, without secrets; nil when there is none, or none any more.
+    /// The operation's request for ``description``, without secrets; `nil` if there is no request, or no longer.
     var requestText: String? { nil }
 
-    /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
+    /// Calls `action` once, when the operation has finished. If it has already finished, calls `action` at once, on
+    /// this thread.
     package func whenFinished(_ action: @escaping @Sendable () -> Void) {
         let isConcluded = core.withLock { state in
             if !state.isConcluded { state.finishActions.append(action) }
@@ -170,25 +177,25 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         if isConcluded { action() }
     }
 
-    /// Called once, without a lock, when the operation has been started, before its work.
+    /// Called once, without a lock, after the operation was started and before its work.
     func didStart() {}
 
-    /// Called once, without a lock, when the operation has finished, before it leaves its queue for good.
+    /// Called once, without a lock, when the operation has finished, before it finally leaves its queue.
     ///
-    /// - Parameter callbackQueue: the queue that was given to the operation, or to its queue.
+    /// - Parameter callbackQueue: the callback queue of the operation, or of its queue.
     func willLeaveQueue(callbackQueue: DispatchQueue?) {}
 
-    /// The error of an end that has neither an error nor a result.
+    /// Returns the error for an end that has neither an error nor a result.
     ///
-    /// - Parameter recovering: whether the failure of a call does not count.
+    /// - Parameter recovering: whether to ignore the failure of a call.
     func missingResultError(recovering: Bool) -> NetworkError? {
         nil
     }
 
     // MARK: - Operation
 
-    /// Type, name, request and state, without the secrets that ``Redaction`` recognizes: what `print` and the debugger
-    /// show.
+    /// The type, name, request and state of the operation, without the secrets that ``Redaction`` recognizes. `print`
+    /// and the debugger show it.
     ///
     /// ```swift
     /// print(profile)   // RequestOperation<GetProfile> 'profile' (GET https://api.example.com/me): waits for 'sign-in'
@@ -198,7 +205,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The ``description``.
     open override var debugDescription: String { description }
 
-    /// Called by the queue. A subclass that overrides it calls `super.start()` first.
+    /// Starts the operation. The queue calls this method. A subclass that overrides it must call `super.start()` first.
     open override func start() {
         announce { willChangeValue(forKey: "isExecuting") }
         typealias Start = (isToEnd: Bool, [OperationDependency], [OperationCondition], [OperationAccessory])
@@ -213,13 +220,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         announce { didChangeValue(forKey: "isExecuting") }
         guard let (isToEnd, dependencies, conditions, accessories) = begun else { return }
         var obstacle = dependencies.lazy.compactMap(\.failure).first
-        // The operation has no slot, so it must end: the queue knew of the failure before the dependency was removed.
+        // The queue knew of the failure before the dependency was removed. It gave the operation no slot, so the
+        // operation must end.
         if isToEnd, obstacle == nil {
             obstacle = NetworkError(code: .dependencyFailed, message: "a dependency had failed before it was removed")
         }
         guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
         tellAccessories(accessories, { $0.willStart }) {
-            // Work does not belong on the callback queue.
+            // Do the work elsewhere than on the callback queue.
             WorkQueue.shared.add { self.begin(nil, conditions) }
         }
     }
@@ -227,7 +235,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Starts the operation for a ``NetworkQueue``, on a thread of the ``WorkQueue``.
     final func startOnWorkQueue() {
         guard traits.startRunsUserCode else { return start() }
-        // It may have been started by hand by now.
+        // User code may have called `start()` in the meantime.
         guard core.withLock({ $0.lifecycle.startIsCalled() }) else { return }
         WorkQueue.userCode { start() }
         if core.withLock({ $0.lifecycle.startHasReturned() }) == .deliver { deliver() }
@@ -265,7 +273,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         TraceContext.$current.withValue(trace.context) { execute() }
     }
 
-    /// Cancels the operation, unless it has an outcome. Override it to stop the work, and call `super`.
+    /// Cancels the operation, unless its outcome is known. To stop the work, override this method and call `super`.
     open override func cancel() {
         endCancelled()
     }
@@ -273,7 +281,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Ends the operation as ``cancel()`` does.
     final func endCancelled() {
         #if canImport(Darwin)
-        // Foundation would announce a value that is true already, or nothing, and not as user code.
+        // Announce the change here. Foundation would announce it when the value is already `true`, or not at all, and
+        // not as user code.
         guard !hasOutcome else { return }
         announce { willChangeValue(forKey: "isCancelled") }
         #endif
@@ -289,28 +298,29 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         proceed(with: action)
     }
 
-    /// Ends the operation since its deadline has passed.
+    /// Ends the operation because its deadline has passed.
     ///
     /// - Parameters:
-    ///   - deadline: in seconds, as it was when the operation was added.
-    ///   - reason: what it was waiting for.
+    /// - deadline: the deadline in seconds, as it was when the operation was added.
+    /// - reason: what the operation was waiting for.
     final func endOverdue(_ deadline: TimeInterval, _ reason: String) {
         let seconds = String(format: "%.3g", deadline)
-        let error = NetworkError(code: .timedOut, message: "its deadline of \(seconds) s has passed: it \(reason)")
+        let message = "the deadline of \(seconds) s has passed: the operation \(reason)"
+        let error = NetworkError(code: .timedOut, message: message)
         let (wins, action) = core.withLock { $0.lifecycle.end(.failure(error)) }
         guard wins else { return }
         stop()
-        // For subclasses that stop their work there; the outcome stays.
+        // Subclasses stop their work in `cancel()`. It does not change the outcome.
         WorkQueue.userCode { cancel() }
         proceed(with: action)
     }
 
-    /// Whether `cancel()` decided how the operation ended. Cancelling one whose outcome is known changes nothing.
+    /// Whether `cancel()` decided the outcome. Cancelling an operation whose outcome is known has no effect.
     public final override var isCancelled: Bool {
         core.withLock { $0.lifecycle.isCancelled }
     }
 
-    /// Always true.
+    /// Always `true`.
     public final override var isAsynchronous: Bool { true }
 
     /// Whether the operation has been started and has not finished.
@@ -318,12 +328,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         core.withLock { $0.lifecycle.isExecuting }
     }
 
-    /// Whether the operation has finished: it has its outcome, and its callbacks have run.
+    /// Whether the operation has finished: its outcome is known, and its callbacks have run.
     public final override var isFinished: Bool {
         core.withLock { $0.lifecycle.phase == .finished }
     }
 
-    /// Default `.normal`. A change while the operation waits puts it behind the others of its new priority.
+    /// The priority in a queue. Defaults to `.normal`. If it changes while the operation waits, the operation moves
+    /// behind the others of its new priority.
     open override var queuePriority: QueuePriority {
         get { super.queuePriority }
         set {
@@ -332,9 +343,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Called once on a background queue when the operation has finished, then released. Default nil.
+    /// A closure that is called once on a background queue when the operation has finished, and is then released.
+    /// Defaults to `nil`.
     ///
-    /// Stored here and not by Foundation, which on Linux reads it without a lock and never releases it.
+    /// It is stored here because Foundation on Linux reads its own without a lock and never releases it.
     public final override var completionBlock: (@Sendable () -> Void)? {
         get { core.withLock { $0.completion } }
         set { _ = core.withLock { exchange(&$0.completion, with: newValue) } }
@@ -349,12 +361,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Ends the rest of the work, runs the accessories and the callbacks, and leaves the queue.
+    /// Ends the remaining work, calls the accessories and the callbacks, and leaves the queue.
     private func deliver(inPlace: Bool = false) {
         let (accessories, holdsCalls, error) = core.withLock { state in
             (state.options?.accessories.take() ?? [], state.options?.heldCalls != nil, state.lifecycle.error)
         }
-        // Calls held back until the end are refused, with the operation's error.
+        // The remaining held calls are refused with the operation's error.
         if holdsCalls { stop() }
         guard accessories.isEmpty else {
             return tellAccessories(accessories, { $0.willStop }) {
@@ -370,7 +382,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         rest.whenSet { self.callBack(error, inPlace: false) { self.conclude() } }
     }
 
-    /// Calls observers, which may block. Foundation on Linux has none: there only the end is announced, to its queue.
+    /// Notifies observers, which can block. Foundation on Linux has no observers; only the end is announced there, to
+    /// the queue.
     private func announce(_ change: () -> Void) {
         #if canImport(Darwin)
         WorkQueue.userCode(change)
@@ -393,7 +406,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         announce { didChangeValue(forKey: "isExecuting") }
         WorkQueue.userCode { didChangeValue(forKey: "isFinished") }
 
-        // The queue first: observers of the end find the operation gone from there.
+        // Leave the queue first, so that observers of the end no longer find the operation there.
         if let scheduling { scheduling.queue.operationDidFinish(scheduling.job, error) }
         willLeaveQueue(callbackQueue: callbackQueue)
         let (actions, completion) = core.withLock { state in
@@ -409,16 +422,18 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     // MARK: - Dependencies
 
-    /// Makes this operation wait for another one, and fail with ``NetworkError/Code/dependencyFailed`` if that fails.
+    /// Makes this operation wait for another one, and fail with ``NetworkError/Code/dependencyFailed`` if that one
+    /// fails.
     open override func addDependency(_ operation: Operation) {
         addDependency(operation, policy: .requireSuccess)
     }
 
-    /// Makes this operation wait for any other one, on the same queue, another one or none.
+    /// Makes this operation wait for another operation, which can be on the same queue, on another queue, or on no
+    /// queue.
     ///
     /// Ignored once the operation has started, or its queue is starting it. An operation that would wait for itself,
-    /// also indirectly, ends with ``NetworkError/Code/cycle``. The dependency is not added to a queue, and one that
-    /// never runs keeps its dependents waiting.
+    /// directly or indirectly, ends with ``NetworkError/Code/cycle``. The dependency is not added to a queue. If it
+    /// never runs, its dependents wait forever.
     public final func addDependency(_ operation: Operation, policy: DependencyPolicy) {
         guard operation !== self else {
             return finish(.cycle([self, self]))
@@ -436,7 +451,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             if isTooLate {
                 removeLast(dependency)
             } else if core.withLock({ $0.dependencies.lastIndex { $0.operation === dependency.operation } }) == nil {
-                // Removed again before the queue knew of it.
+                // The dependency was removed before the queue received it.
                 scheduling.queue.operation(self, job: scheduling.job, didRemove: dependency.operation)
             }
         } else if isWatching {
@@ -445,7 +460,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Removes a dependency. Ignored once the operation has started, once its queue ends it since a dependency has
+    /// Removes a dependency. Ignored once the operation has started, once its queue ends it because a dependency has
     /// failed, and once it waits in a plain `OperationQueue`.
     open override func removeDependency(_ operation: Operation) {
         let operation = operation.asNetworkOperation
@@ -457,12 +472,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return (before, before.count == state.dependencies.count ? nil : state.scheduling)
         }
         if let scheduling {
-            // As many times as it was added.
+            // Remove the dependency as many times as it was added.
             for dependency in before where dependency.operation === operation {
                 scheduling.queue.operation(self, job: scheduling.job, didRemove: dependency.operation)
             }
         }
-        // Released outside the lock.
+        // Release the dependencies outside the lock.
         withExtendedLifetime(before) {}
     }
 
@@ -478,8 +493,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         core.withLock { $0.dependencies }.map(\.operation.original)
     }
 
-    /// Whether a plain `OperationQueue` may start the operation. Always true on a ``NetworkQueue``, which holds jobs
-    /// back itself.
+    /// Whether a plain `OperationQueue` can start the operation. Always `true` on a ``NetworkQueue``, which decides
+    /// itself when to start its jobs.
     public final override var isReady: Bool {
         guard super.isReady else { return false }
         let unwatched = core.withLock { state -> [OperationDependency]? in
@@ -502,7 +517,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         return isReady
     }
 
-    // Each time would make observers who read the value on another thread hear of it without end.
+    // Announce the change only once more. Announcing it at every read would endlessly notify an observer that reads the
+    // value on another thread.
     #if canImport(Darwin)
     private static let announcesReadinessOnceMore = true
     #else

@@ -4,10 +4,10 @@
 /// waiting ─ start ─▶ starting ─ began ─▶ executing ─ end, cancel ─▶ delivering ─ concluded ─▶ finished
 /// ```
 ///
-/// The outcome is set once, by the first ending. An ending before the start, or while the start is being announced, is
-/// stored and takes effect after the start: on Linux an operation that reports itself finished before its queue has
-/// started it stops the process. One that comes while a queue's call of `start()` has not returned takes effect when it
-/// has, since the code that a subclass has there may go on to make calls.
+/// The first ending sets the outcome. An ending before the start, or while the start is being announced, is stored and
+/// takes effect after the start: on Linux, an operation that reports itself finished before its queue has started it
+/// crashes the process. An ending while a queue's call of `start()` is running takes effect when that call has
+/// returned, because a subclass's code there can still make calls.
 struct OperationLifecycle {
     enum Phase {
         /// Not started.
@@ -27,11 +27,11 @@ struct OperationLifecycle {
         case failure(NetworkError)
     }
 
-    /// The next step of the caller.
+    /// The next step that the caller must take.
     enum Action {
         /// No step: another ending was first, or a later step acts on this one.
         case none
-        /// Tell the queue that the operation waits for nothing any more.
+        /// Report to the queue that the operation no longer waits for anything.
         case endEarly
         /// Do the work.
         case execute
@@ -40,7 +40,7 @@ struct OperationLifecycle {
     }
 
     private(set) var phase = Phase.waiting
-    /// Nil before the end.
+    /// The outcome; `nil` before the end.
     private(set) var outcome: Outcome?
     /// Whether ``cancel()`` decided the outcome.
     private(set) var isCancelled = false
@@ -55,22 +55,22 @@ struct OperationLifecycle {
 
     /// Starts the operation, for its queue.
     ///
-    /// - Returns: true when ``began(obstacle:)`` is to be called next; false when the operation was started before.
+    /// - Returns: `true` if ``began(obstacle:)`` must be called next; `false` if the operation was started before.
     mutating func start() -> Bool {
         guard phase == .waiting else { return false }
         phase = .starting
         return true
     }
 
-    /// A queue is about to call `start()`, with the code that a subclass may have there.
+    /// Notes that a queue is about to call `start()`, which can run a subclass's code.
     ///
-    /// - Returns: false when the operation was started before.
+    /// - Returns: `false` if the operation was started before.
     mutating func startIsCalled() -> Bool {
         if phase == .waiting { startIsUnderWay = true }
         return phase == .waiting
     }
 
-    /// The call after ``startIsCalled()`` has returned.
+    /// Notes that the call after ``startIsCalled()`` has returned.
     mutating func startHasReturned() -> Action {
         startIsUnderWay = false
         return phase == .executing ? deliverIfEnded() : .none
@@ -78,7 +78,7 @@ struct OperationLifecycle {
 
     /// Notes that the start has been announced.
     ///
-    /// - Parameter obstacle: the reason why the work must not be done, for instance a failed dependency.
+    /// - Parameter obstacle: the reason why the work must not be done, for example a failed dependency.
     mutating func began(obstacle: NetworkError?) -> Action {
         guard phase == .starting else { return .none }
         if outcome == nil, let obstacle { outcome = .failure(obstacle) }
@@ -88,7 +88,7 @@ struct OperationLifecycle {
 
     /// Ends the operation, from the work or from outside.
     ///
-    /// - Returns: whether this ending is the one that counts, and the next step.
+    /// - Returns: whether this ending counts, and the next step.
     mutating func end(_ outcome: Outcome) -> (wins: Bool, action: Action) {
         guard self.outcome == nil else { return (false, .none) }
         self.outcome = outcome

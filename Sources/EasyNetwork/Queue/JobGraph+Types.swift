@@ -115,7 +115,7 @@ extension JobGraph {
         var departedCount: Int32 = 0
         var inherited = PriorityCounts()
         var ownPriority = JobPriority.veryLow
-        /// The highest priority among the job's own and those of its dependents.
+        /// The highest of the job's own priority and its dependents' priorities.
         var priority = JobPriority.veryLow
         /// Called when the job has a slot again, or has finished.
         var slotActions: [@Sendable () -> Void] = []

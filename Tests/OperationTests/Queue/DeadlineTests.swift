@@ -38,13 +38,13 @@ struct DeadlineTests {
         clock.advance(by: 0.1)
         await dependent.ended()
         expect(dependent.error?.code == .timedOut && dependent.executionCount == 0 && !dependent.isCancelled)
-        expect(dependent.error?.message, equals: "its deadline of 5 s has passed: it waits for 'running'")
+        expect(dependent.error?.message, equals: "the deadline of 5 s has passed: the operation waits for 'running'")
         clock.advance(by: 2)
         await waiting.ended()
-        expect(waiting.error?.message, equals: "its deadline of 7 s has passed: it waits for one of 1 slots")
+        expect(waiting.error?.message, equals: "the deadline of 7 s has passed: the operation waits for one of 1 slots")
         clock.advance(by: 3)
         await running.ended()
-        expect(running.error?.message == "its deadline of 10 s has passed: it runs" && running.executionCount == 1)
+        expect(running.error?.message == "the deadline of 10 s has passed: the operation runs" && running.executionCount == 1)
         await expect(eventually { clock.pendingCount == 0 && queue.operationCount == 0 })
     }
 
@@ -59,7 +59,8 @@ struct DeadlineTests {
         expect(later.executionCount == 0 && later.error?.code == .timedOut && clock.pendingCount == 0)
         expect(
             later.error?.localizedDescription,
-            equals: "The request timed out: its deadline of 3 s has passed: it waits because the queue is suspended."
+            equals: "The request timed out: the deadline of 3 s has passed: "
+                + "the operation waits because the queue is suspended."
         )
     }
 
@@ -135,7 +136,7 @@ struct DeadlineTests {
             await queue.waitUntilIdle()
             return job.error?.message
         }
-        let start = "its deadline of 2 s has passed: it "
+        let start = "the deadline of 2 s has passed: the operation "
         await expect(
             message(
                 "mine",

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A job that downloads the body of an answer to a file, in constant memory, and resumes an earlier download of it.
+/// A job that downloads the body of a response to a file, in constant memory, and resumes an earlier download of it.
 ///
 /// ```swift
 /// let download = DownloadOperation(FileRequest(), to: folder.appendingPathComponent("movie.mp4"))
@@ -8,60 +8,62 @@ import Foundation
 /// NetworkQueue.shared.addOperation(download)
 /// ```
 ///
-/// The bytes are written to a part beside the destination, `.easynetwork-….part`, which has a journal. When the file is
-/// complete and its length and its digest are right, it takes its place in one step (`rename(2)`): the destination has
-/// the old file or the new one, whole. In a directory it gets its name from the server (`Content-Disposition`, RFC
-/// 6266), never a path, or from the URL.
+/// The operation writes the bytes to a partial file, the part, in the destination's directory. The part is named
+/// `.easynetwork-….part` and has a journal. When the file is complete and its length and digest are right, the part
+/// replaces the destination in one step (`rename(2)`). The destination therefore always has either the complete old
+/// file or the complete new one. If the destination is a directory, the file's name comes from the server
+/// (`Content-Disposition`, RFC 6266) or from the URL. It is never a path.
 ///
-/// A part is resumed after a retry, ``pause()``, a cancel, a failure, a crash of the process or, as far as the disk has
-/// it, of the machine: by an operation with the same destination and address, or with a redirect to the same one. With
-/// a ``sha256`` the address may be another one, as that of a mirror or a signed URL, unless the destination is a
-/// directory. The server is asked for the rest with `Range` and `If-Range` (RFC 9110, sections 13.1.5 and 14.2). A file
-/// that has changed, or that has no strong validator, comes from its beginning, as does one that was compressed for the
-/// transfer. The part of another user is not resumed. Progress resets the retry count of the ``RetryPolicy``.
+/// The part is resumed after a retry, ``pause()``, a cancellation, a failure, or a crash of the process. After a crash
+/// of the machine, as much is resumed as the disk has stored. Only an operation with the same destination can resume a
+/// part. Its URL must be the same, or redirect to the same URL. With a ``sha256``, the URL can differ, for example for
+/// a mirror or a signed URL, unless the destination is a directory. The operation requests the rest with `Range` and
+/// `If-Range` (RFC 9110, sections 13.1.5 and 14.2). It fetches a file from the beginning if the file has changed, has
+/// no strong validator, or was compressed for the transfer. It never resumes another user's part. Progress resets the
+/// retry count of the ``RetryPolicy``.
 ///
-/// Two operations with one destination never write to one part: the second one ends with ``NetworkError/Code/refused``.
-/// The answer of a server that refuses is in the error, not in the file. The cache is not used. Downloads are never
-/// joined: ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
+/// Two operations with the same destination never write to the same part: the second one ends with
+/// ``NetworkError/Code/refused``. If the server rejects the request, its response is in the error, not in the file. The
+/// cache is not used. Downloads are never joined: ``RepeatPolicy/join`` has the meaning of ``RepeatPolicy/allow`` here.
 ///
-/// Callbacks, ``ItemOperation/value`` and the rest are those of ``ItemOperation``; the item is the URL of the file.
+/// Callbacks and ``ItemOperation/value`` work as in every ``ItemOperation``. The item is the URL of the file.
 public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
-    // Sendable because everything that changes is in `download`, `calls` and `claims`, behind their locks.
+    // Sendable because all mutable state is in `download`, `calls` and `claims`, under their locks.
     private struct Download {
         var replacesExistingFile: Bool?
         var sha256: String?
         var segmentCount = 1
         var keepsPart = true
         var turn = DownloadTurn()
-        /// Nil before the start.
+        /// The running download; `nil` before the start.
         var run: Run?
     }
 
     private struct Run {
-        /// Has the whole download.
+        /// The task of the whole download.
         let task: Task<Void, Never>
-        /// Over when the files that a user sees are as they stay.
+        /// Completes when the destination and the part are in their final state.
         let filesAreDone = Promise<Void>()
-        /// Fetches until the end, or the next pause; nil between two fetches.
+        /// The current fetch, which ends with the download or at the next pause; `nil` between two fetches.
         var fetch: (task: Task<Result<Void, NetworkError>, Never>, writer: DownloadWriter)?
     }
 
-    /// Where the file goes: its name, or a directory.
+    /// The file URL of the file, or of its directory.
     public let destination: URL
     private let download = Locked(Download())
-    /// Set while the connection is kept for an urgent job.
+    /// The alarm that is set while the connection is kept for an urgent job.
     private let connectionAlarm = Alarm()
-    /// Changed by tests.
+    /// The system calls on files, which tests replace.
     let calls = Locked(FileCalls())
 
     /// Creates a download.
     ///
     /// - Parameters:
-    ///   - request: what is asked for; only a GET can be resumed.
-    ///   - destination: the file URL of the file, or of a directory, in which the server names the file. It is a
-    ///     directory when its path ends with a slash, or when a directory lies there. The directory must exist.
-    ///   - service: gives the host, and cancels the operation's calls when it is cancelled itself. Default
-    ///     ``HostConfiguration/shared`` as it is now.
+    /// - request: the request to send. Only a GET request can be resumed.
+    /// - destination: the file URL of the file, or of an existing directory, in which the server names the file. It
+    ///   counts as a directory if its path ends with a slash, or if a directory exists there.
+    /// - service: the service, which determines the host. Cancelling it cancels the operation's calls. Defaults to a
+    ///   service of the current ``HostConfiguration/shared``.
     public init(
         _ request: some BaseAPIRequest,
         to destination: URL,
@@ -72,7 +74,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         ownTraits.mayYield = true
     }
 
-    /// A download whose request is made as ``then(downloadTo:_:)`` has it.
+    /// Creates a download whose request is made by ``then(downloadTo:_:)``.
     fileprivate init<Request: BaseAPIRequest>(
         to destination: URL,
         service: EasyNetworkService,
@@ -85,46 +87,47 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - Options
 
-    /// Whether a file that lies at the destination is replaced, in one step when the download is complete and has been
-    /// checked. With false it stays, and is the result: it fetches nothing when its name is known before, and little
-    /// when the server names the file. A link to a file counts as the file, and is replaced itself.
+    /// Whether the download replaces an existing file. The file is replaced in one step, when the download is complete
+    /// and has been checked. With `false`, the existing file stays and is the result. The operation then fetches
+    /// nothing if the name is known in advance, and little if the server names the file. A symbolic link to a file
+    /// counts as a file, and is itself replaced.
     ///
-    /// Default nil: a file that the destination names is replaced; in a directory, where the server would choose the
-    /// file to replace, both stay, the new one with a number: `report (2).pdf`. Set it before the operation is added to
-    /// a queue.
+    /// Defaults to `nil`. If the destination names the file, an existing file is then replaced. In a directory, where
+    /// the server would choose the file to replace, both files stay and the new one gets a number: `report (2).pdf`.
+    /// Set it before the operation is added to a queue.
     public var replacesExistingFile: Bool? {
         get { download.withLock { $0.replacesExistingFile } }
         set { download.withLock { $0.replacesExistingFile = newValue } }
     }
 
-    /// The SHA-256 digest (FIPS 180-4) that the file must have, 64 hexadecimal digits; any other text is an error of
-    /// the operation. Default nil: any digest. Set it before the operation is added to a queue.
+    /// The SHA-256 digest (FIPS 180-4) that the file must have, as 64 hexadecimal digits. With any other string, the
+    /// operation fails. Defaults to `nil`: any digest. Set it before the operation is added to a queue.
     public var sha256: String? {
         get { download.withLock { $0.sha256 } }
         set { download.withLock { $0.sha256 = newValue } }
     }
 
-    /// The number of ranges that are fetched at once, each of at least a megabyte, when the server sends
-    /// `Accept-Ranges: bytes`, a length and a strong validator. Less than 1 counts as 1. Default 1. Set it before the
-    /// operation is added to a queue.
+    /// The number of ranges to fetch at once, each of at least a megabyte. It has an effect if the server sends
+    /// `Accept-Ranges: bytes`, a length and a strong validator. A value below 1 counts as 1. Defaults to `1`. Set it
+    /// before the operation is added to a queue.
     ///
-    /// They belong to one operation, and count once in the limits of a queue.
+    /// The ranges belong to one operation, which counts once in the limits of a queue.
     public var segmentCount: Int {
         get { download.withLock { $0.segmentCount } }
         set { download.withLock { $0.segmentCount = newValue } }
     }
 
-    /// Whether the part is kept when the operation fails or is cancelled, so that another one can resume it. Default
-    /// true. Set it at any time before the end. A part that stays is removed seven days after it was changed last, by
-    /// the first download of a process into the same directory.
+    /// Whether to keep the part when the operation fails or is cancelled, so that another operation can resume it.
+    /// Defaults to `true`. It can be set at any time before the end. A part is removed seven days after its last
+    /// change, by the first download of a process to the same directory.
     public var keepsPart: Bool {
         get { download.withLock { $0.keepsPart } }
         set { download.withLock { $0.keepsPart = newValue } }
     }
 
-    /// The bytes a second that the file may come at, besides ``NetworkQueue/bandwidthLimit``; less than 1 counts as 1.
-    /// Default nil: no limit. It is kept on average, over a tenth of a second and more. A change takes effect with the
-    /// next bytes.
+    /// The maximum rate of the file in bytes per second, in addition to ``NetworkQueue/bandwidthLimit``. A value below
+    /// 1 counts as 1. Defaults to `nil`: no limit. The rate is an average over a tenth of a second or more. A change
+    /// takes effect with the next bytes.
     public var bandwidthLimit: Int? {
         get { ownBandwidthLimit }
         set { ownBandwidthLimit = newValue }
@@ -132,10 +135,11 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - Progress
 
-    /// Bytes that are there, and the length of the file, nil while that is not known: as they change, at most ten times
-    /// a second, and once more at the end. Each call returns a new sequence. A slow reader misses the values between,
-    /// never the last one. The rate in bytes a second and the seconds that are left are in the `userInfo` of
-    /// ``ItemOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
+    /// The number of bytes of the file that have been fetched, and its length, `nil` while that is unknown. Values are
+    /// sent as they change, at most ten times a second, and once more at the end. Each read returns a new sequence. A
+    /// slow reader misses intermediate values, but never the last one. The rate in bytes per second and the remaining
+    /// time in seconds are in the `userInfo` of ``ItemOperation/progress``, under `throughputKey` and
+    /// `estimatedTimeRemainingKey`.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
@@ -150,22 +154,22 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - Pausing
 
-    /// Whether ``pause()`` was called last, and not ``resume()``.
+    /// Whether the download is paused: ``pause()`` was called after the last ``resume()``.
     public var isPaused: Bool { download.withLock { $0.turn.isPaused } }
 
-    /// Stops fetching and gives the slot back, until ``resume()``. The received part is kept, with its journal, so that
-    /// the process may even end in between. An operation that was paused before its start waits for ``resume()`` when
-    /// its turn comes.
+    /// Stops fetching and gives up the slot until ``resume()`` is called. The received part and its journal are kept,
+    /// so the download can be resumed even if the process ends. An operation that was paused before its start waits for
+    /// ``resume()`` when its turn comes.
     ///
-    /// A download that cannot be resumed keeps its connection and stops reading: a request of another method than GET
-    /// is not sent twice, and bytes without a strong validator, or from a server without ranges, are not fetched twice.
-    /// If the server closes that connection during the pause, a GET begins again after ``resume()``, and any other
+    /// A download that cannot be resumed keeps its connection and stops reading. This avoids sending a request other
+    /// than GET twice, and fetching bytes twice that have no strong validator or come from a server without ranges. If
+    /// the server closes the connection during the pause, a GET request starts again after ``resume()``. Any other
     /// request fails with ``NetworkError/Code/connectionLost``.
     public func pause() {
         apply { turn in hasOutcome ? [] : turn.pause() }
     }
 
-    /// Goes on after ``pause()``, when there is a slot.
+    /// Continues after ``pause()``, as soon as a slot is free.
     public func resume() {
         var resumed: Promise<Void>?
         apply { turn in
@@ -181,7 +185,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     /// Applies an event to the turn, and performs the effects outside the lock.
     private func apply(_ event: (inout DownloadTurn) -> [DownloadTurn.Effect]) {
-        // The fetch of this moment: a later one is not to be stopped by an earlier event.
+        // Take the current fetch, because this event must not stop a later one.
         let (effects, fetch) = download.withLock { (event(&$0.turn), $0.run?.fetch) }
         for effect in effects {
             switch effect {
@@ -202,16 +206,16 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         }
     }
 
-    /// Whether nothing is to be read, as in a pause or while the slot is another job's.
+    /// Whether the download must not read, because of a pause or because another job has its slot.
     var isHeld: Bool { download.withLock { $0.turn.isHeld } }
 
-    /// Whether another fetch follows when the connection is lost.
+    /// Whether another fetch follows if the connection is lost.
     var outlivesConnection: Bool { download.withLock { $0.turn.outlivesConnection } }
 
-    /// A message is about to be sent.
+    /// Notes that a message is about to be sent.
     func asks(_ message: TransportRequest) { download.withLock { $0.turn.asks(message.mayBeRepeated) } }
 
-    /// The head of an answer has come that is the file or a range of it.
+    /// Notes the head of a response whose body is the file or a range of it.
     func answered(canResume: Bool) {
         guard let mayYield = download.withLock({ $0.turn.answered(canResume: canResume) }) else { return }
         setMayYield(mayYield)
@@ -241,7 +245,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
                 guard await claim(location.key) else {
                     throw NetworkError(
                         code: .refused,
-                        message: "another operation downloads to \(location.shown): make this one depend on it"
+                        message: "another operation already downloads to \(location.shown); make this one depend on it"
                     )
                 }
                 part = location.key
@@ -252,7 +256,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         } catch {
             finish(error)
         }
-        // The operation has ended, perhaps earlier and for another reason. A body that was too long would be so again.
+        // The operation has ended, perhaps earlier and for another reason. Don't keep a body that was too long, because
+        // it would be too long again.
         await writer?.close(keepingPart: keepsPart && error != nil && error?.code != .bodyTooLong)
         download.withLock { $0.run?.filesAreDone }?.set()
         await writer?.release()
@@ -261,7 +266,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     private func checkDigest() throws(NetworkError) {
         guard let sha256, sha256.utf8.count != 64 || !sha256.allSatisfy(\.isHexDigit) else { return }
-        throw NetworkError(code: .invalidRequest, message: "sha256 needs 64 hexadecimal digits, and is '\(sha256)'")
+        throw NetworkError(code: .invalidRequest, message: "sha256 must be 64 hexadecimal digits, but is '\(sha256)'")
     }
 
     private func open(
@@ -270,7 +275,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         mayContinue: Bool
     ) throws(NetworkError) -> DownloadWriter {
         let clock = callGroup.host.settings.clock
-        // Opened before the cleanup, which leaves it alone then, however old it is.
+        // Open the part before the cleanup, which leaves an open part alone, however old it is.
         let file = try PartialFile(location, calls: calls.withLock { $0 })
         location.cleanUpOnce(at: clock.date)
         let boot = ResumeJournal.currentBoot
@@ -295,11 +300,11 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         )
     }
 
-    /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
+    /// Fetches the missing bytes, again after each resume, and moves the file to its destination.
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         while true {
             let seconds = await writer.notBefore - callGroup.host.settings.clock.now
-            // A longer wait is left to the policy, which ends the request when the server asks for it again.
+            // The retry policy handles a longer wait. It ends the request if the server demands the wait again.
             try await begin(snapshot.message, after: seconds > snapshot.retry.maximumRetryAfter ? 0 : seconds)
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
@@ -335,8 +340,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         }
     }
 
-    /// Waits until a fetch may begin: with a slot that no urgent job is given until the answer shows that the download
-    /// can be resumed, and not during a pause.
+    /// Waits until a fetch can begin: not during a pause, and with a slot. The slot cannot be given to an urgent job
+    /// until a response shows that the download can be resumed.
     private func begin(_ message: TransportRequest, after seconds: TimeInterval) async throws(NetworkError) {
         let time = callGroup.host.settings.clock.now + seconds
         repeat {
@@ -348,13 +353,13 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     /// Waits without a slot.
     ///
-    /// - Parameter time: when the server wants to be asked again. A pause has ended the wait for that.
+    /// - Parameter time: the time before which the server wants no further request. A pause interrupted that wait.
     private func waitWhilePaused(until time: TimeInterval = -.infinity) async throws(NetworkError) {
         let clock = callGroup.host.settings.clock
         while !hasOutcome {
             let resumed = download.withLock { $0.turn.resumed }
             guard resumed != nil || time > clock.now else { return }
-            // A call may have asked for the slot again, after a delay.
+            // A call may have requested the slot again, after a delay.
             forgoSlot()
             if let resumed { await resumed.wait() } else { await clock.sleep(time - clock.now) }
             if !hasOutcome { await waitForSlot() }
@@ -370,17 +375,17 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - The part
 
-    /// The downloads that have a part, by ``DownloadLocation/key``, and whether it is released: they keep other
-    /// downloads of this process away. The lock of ``PartialFile`` keeps other processes away, and cannot tell that a
-    /// download is about to release its part.
+    /// The downloads that hold a part, by ``DownloadLocation/key``, each with a promise of its release. The claim
+    /// excludes other downloads of this process. The lock of ``PartialFile`` excludes other processes, but doesn't show
+    /// that a download is about to release its part.
     private static let claims = Locked<[String: (owner: DownloadOperation, released: Promise<Void>)]>([:])
 
-    /// Whether no download of this process has the part.
+    /// Returns whether no download of this process holds the part.
     static func isFree(_ part: String) -> Bool { claims.withLock { $0[part] == nil } }
 
-    /// Takes the part, if necessary as soon as a download that has ended has released it.
+    /// Takes the part. If a download that has ended still holds it, waits until it is released.
     ///
-    /// - Returns: false when another download has it, or this one has ended.
+    /// - Returns: `false` if another download holds the part, or this one has ended.
     private func claim(_ part: String) async -> Bool {
         while !hasOutcome {
             let other = Self.claims.withLock { claims in
@@ -411,18 +416,18 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 }
 
 extension ItemOperation {
-    /// A download whose request is made from this operation's item.
+    /// Creates a download whose request is made from this operation's item.
     ///
     /// ```swift
     /// let report = signIn.then(downloadTo: file) { session in GetReport(token: session.token) }
     /// ```
     ///
-    /// It depends on this operation, as that of ``then(_:)`` does. Add both to a queue.
+    /// The download depends on this operation, as the operation of ``then(_:)`` does. Add both to a queue.
     ///
     /// - Parameters:
-    ///   - destination: as that of a ``DownloadOperation``.
-    ///   - next: called once, on a thread of the queue, when this operation has succeeded and before the download
-    ///     waits for its turn. An error that it throws is the download's error.
+    /// - destination: the file or directory; see ``DownloadOperation/init(_:to:service:)``.
+    /// - next: called once, on a thread of the queue, when this operation has succeeded and before the download waits
+    ///   for its turn. If `next` throws, the error is the download's error.
     public final func then<Next: BaseAPIRequest>(
         downloadTo destination: URL,
         _ next: @escaping @Sendable (Item) throws -> Next

@@ -1,16 +1,17 @@
 import Foundation
 
-/// The rules of a download: which bytes it has, which it asks for, and how an answer is used. A value without I/O.
+/// The rules of a download: which bytes it has, which ranges it requests, and how it uses a response. A value without
+/// I/O.
 ///
-/// A file comes in one segment, or in several at once. The missing rest of each is asked for with `Range`, and with
-/// `If-Range` and a strong validator, so that a file that has changed comes whole (RFC 9110, sections 13.1.5 and 14).
+/// A file is fetched in one segment, or in several at once. The missing rest of each segment is requested with `Range`.
+/// `If-Range` with a strong validator makes the server send a changed file whole (RFC 9110, sections 13.1.5 and 14).
 struct DownloadPlan: Sendable {
     typealias Segment = ResumeJournal.Segment
 
-    /// The range to ask for.
+    /// A range of the file to request.
     struct Question: Equatable, Sendable {
         var lower: Int64
-        /// The offset after the last byte; nil for the rest of the file.
+        /// The offset after the last byte; `nil` for the rest of the file.
         var upper: Int64?
         var validator: RangeValidator
 
@@ -18,41 +19,41 @@ struct DownloadPlan: Sendable {
     }
 
     enum Answer: Equatable, Sendable {
-        /// It is no part of the file.
+        /// The response is not a part of the file.
         case collect
-        /// It has the next bytes of the segment, up to this offset.
+        /// The response has the next bytes of the segment, up to this offset.
         case range(upTo: Int64)
-        /// It has the whole file; what was there counts no more.
+        /// The response has the whole file. The bytes fetched before no longer count.
         case whole
-        /// All is there already.
+        /// All bytes have already been fetched.
         case complete
-        /// It does not fit what was there, which counts no more: ask for the whole file.
+        /// The response does not match the bytes fetched before, which no longer count. Request the whole file.
         case startOver
         case fail(NetworkError.Code, String)
     }
 
-    /// The least length of a segment, in bytes.
+    /// The minimum length of a segment, in bytes.
     static let segmentMinimum: Int64 = 1_048_576
 
     private var state: ResumeJournal
-    /// Counts how often the file was begun, or given up.
+    /// The number of times that the file was begun or given up.
     private(set) var beginningCount = 0
-    /// The length that the file had under the same entity tag, if the answer says none.
+    /// The length that the file had under the same entity tag, if the response has no length.
     private var expectedTotal: Int64?
     private var segmentLimit: Int
-    /// Whether the server has said that it has ranges, or has sent one.
+    /// Whether the server has declared that it supports ranges, or has sent one.
     private var hasRanges = false
-    /// Whether the file has come from its beginning although its rest was asked for.
+    /// Whether the server has sent the whole file although its rest was requested.
     private var hasFailedToResume = false
     private let resource: String
     private let hasDigest: Bool
-    /// The most bytes that each segment ever had.
+    /// The largest number of bytes that each segment ever had.
     private var farthest: [Int: Int64] = [:]
 
     /// - Parameters:
-    ///   - journal: what is there; nil for nothing.
-    ///   - resource: the digest of the address that is asked for.
-    ///   - hasDigest: whether the file will be compared with a digest.
+    /// - journal: the bytes of an earlier download; `nil` if there are none.
+    /// - resource: the digest of the requested URL.
+    /// - hasDigest: whether the file will be compared with a digest.
     init(
         _ journal: ResumeJournal? = nil,
         resource: String,
@@ -70,27 +71,30 @@ struct DownloadPlan: Sendable {
 
     var segments: [Segment] { state.segments }
     var total: Int64? { state.total }
-    /// The number of bytes that are there.
+    /// The number of bytes that have been fetched.
     var count: Int64 { segments.reduce(0) { $0 + $1.count } }
     var isComplete: Bool { segments.allSatisfy(\.isComplete) }
 
-    /// Whether a fetch that stops now can go on where it stopped. Without a promise of the server it counts as false, and
-    /// after a broken one.
+    /// Whether a fetch that stops now can be resumed. It is `false` if the server has not declared ranges, or has
+    /// failed to send one.
     var canResume: Bool { state.validator != nil && hasRanges && !hasFailedToResume }
 
-    /// The journal of the part; nil when a later download could not use it.
+    /// The journal of the part; `nil` if a later download could not use it.
     var journal: ResumeJournal? { state.validator == nil ? nil : state }
 
     // MARK: - Asking
 
-    /// The segments to ask for. If all is there, the first: the server has yet to say that the file has not changed.
+    /// The segments to request. If all are complete, the first one, so that the server can confirm that the file has
+    /// not changed.
     var missing: [Int] {
         let missing = segments.indices.filter { !segments[$0].isComplete }
         return missing.isEmpty ? [0] : missing
     }
 
-    /// - Parameter location: the digest of the address that is asked, which a redirect may have named.
-    /// - Returns: nil for the whole file.
+    /// Returns the range to request for a segment.
+    ///
+    /// - Parameter location: the digest of the URL of the request, which can be the target of a redirect.
+    /// - Returns: the range; `nil` for the whole file.
     func question(for index: Int, at location: String? = nil) -> Question? {
         guard let validator = state.validator, segments.indices.contains(index), count > 0 || segments.count > 1,
             isOrigin(location, validator)
@@ -105,8 +109,8 @@ struct DownloadPlan: Sendable {
         )
     }
 
-    /// A validator tells states of one resource apart, not resources (RFC 9110, section 8.8). An entity tag may count
-    /// for another address when a digest will check the file.
+    /// Returns whether the validator applies to the URL. A validator distinguishes states of one resource, not
+    /// resources (RFC 9110, section 8.8). An entity tag can apply to another URL if a digest will check the file.
     private func isOrigin(_ location: String?, _ validator: RangeValidator) -> Bool {
         if state.resource == resource { return true }
         if let location, location == state.location { return true }
@@ -116,11 +120,13 @@ struct DownloadPlan: Sendable {
 
     // MARK: - Answers
 
+    /// Decides how a response is used.
+    ///
     /// - Parameters:
-    ///   - question: what was asked for; nil for the whole file.
-    ///   - location: the digest of the address that answers.
-    ///   - isAccepted: whether the answer is a success.
-    ///   - mayContinue: whether it can be resumed later: it answers a GET without a range of the user's own.
+    /// - question: the requested range; `nil` for the whole file.
+    /// - location: the digest of the URL that responded.
+    /// - isAccepted: whether the response is a success.
+    /// - mayContinue: whether the download can be resumed later. Only a GET request without the user's own range can.
     mutating func answer(
         _ head: TransportHead,
         to question: Question?,
@@ -130,8 +136,8 @@ struct DownloadPlan: Sendable {
         mayContinue: Bool = true
     ) -> Answer {
         if let question, head.statusCode == 416 { return unsatisfied(head, question, of: index) }
-        // Before `isAccepted` is looked at: the whole was accepted, and a range need not repeat its type (section
-        // 15.3.7).
+        // Handle a range before checking `isAccepted`. The whole file was accepted, and a range need not repeat its
+        // type (section 15.3.7).
         if let question, head.statusCode == 206 {
             guard let range = fittingRange(head, question) else { return giveUp() }
             join(location)
@@ -139,24 +145,24 @@ struct DownloadPlan: Sendable {
             return .range(upTo: range.upperBound)
         }
         guard isAccepted else { return .collect }
-        // These have no content (sections 15.3.5, 15.3.6 and 15.4.5).
+        // Responses with these statuses have no content (sections 15.3.5, 15.3.6 and 15.4.5).
         guard ![204, 205, 304].contains(head.statusCode) else {
             return .fail(
                 .unacceptableStatus,
-                "an answer with status \(head.statusCode) has no content, so it is no file"
+                "a response with status \(head.statusCode) has no content, so it is not a file"
             )
         }
         guard let question else {
-            // The whole file is not a segment, for instance the answer to a POST.
+            // The whole file is not a segment. For example, the response to a POST request is always whole.
             guard index == 0 else { return giveUp() }
             guard head.statusCode != 206 || !mayContinue else {
-                return .fail(.badServerResponse, "the server sent a range that was not asked for")
+                return .fail(.badServerResponse, "the server sent a range that was not requested")
             }
             begin(head, at: location, mayContinue: mayContinue)
             return .whole
         }
-        // The whole (section 15.3.1), whatever its Content-Range says (section 14.4). Its length is the same as before
-        // under the same tag.
+        // The response has the whole file (section 15.3.1), whatever its Content-Range is (section 14.4). Under the
+        // same tag, its length must be the same as before.
         var expected: Int64?
         if case .entityTag = question.validator, RangeValidator(head.headers) == question.validator,
             !Self.isCoded(head.headers)
@@ -167,7 +173,7 @@ struct DownloadPlan: Sendable {
                 let earlier = known.map { "\($0)" } ?? "at least \(least)"
                 return .fail(
                     .badServerResponse,
-                    "the whole file has \(length) bytes, and had \(earlier) with the same ETag"
+                    "the whole file has \(length) bytes, but had \(earlier) with the same ETag"
                 )
             }
             expected = known
@@ -179,18 +185,18 @@ struct DownloadPlan: Sendable {
         return .whole
     }
 
-    /// - Returns: the range of an answer when it is the one that was asked for, of the same file.
+    /// - Returns: the range of a response if it is the requested one, of the same file.
     private mutating func fittingRange(_ head: TransportHead, _ question: Question) -> Range<Int64>? {
         guard !Self.isCoded(head.headers), !Self.hasSeveralRanges(head.headers),
             let content = ContentRange(head.headers),
             let range = content.range, range.lowerBound == question.lower,
-            // Without it, the file might go on after the range.
+            // Without a total length, the file might continue after the range.
             let found = content.total ?? total
         else { return nil }
         if let upper = question.upper, range.upperBound > upper { return nil }
         if let total = total ?? expectedTotal, found != total { return nil }
         if let length = head.headers.contentLength, length != range.upperBound - range.lowerBound { return nil }
-        // A server may not know If-Range.
+        // Some servers don't support `If-Range`.
         guard !Self.isOtherState(head.headers, question.validator) else { return nil }
         // A 206 repeats the tag (section 15.3.7); ranges without one must not be combined (section 15.3.7.3).
         if case .entityTag = question.validator, head.headers["ETag"] == nil { return nil }
@@ -201,8 +207,8 @@ struct DownloadPlan: Sendable {
         return range
     }
 
-    /// Whether a response is of another state of the file. It need not repeat the validator, but then it has no
-    /// validator of the other kind.
+    /// Returns whether a response is of another state of the file. A response need not repeat the validator, but then
+    /// it has no validator of the other kind.
     private static func isOtherState(_ headers: HTTPHeaders, _ validator: RangeValidator) -> Bool {
         let (hasTag, hasDate) = (headers["ETag"] != nil, headers["Last-Modified"] != nil)
         return switch validator {
@@ -212,14 +218,14 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// The range of another address joins what is there.
+    /// Notes that a range of another URL is added to the bytes fetched before.
     private mutating func join(_ location: String?) {
         guard state.location != location || location == nil else { return }
         state.location = nil
         if state.resource != resource { state.resource = nil }
     }
 
-    /// RFC 9110, section 15.5.17: the file ends before the first byte that was asked for.
+    /// Handles status 416: the file ends before the first requested byte (RFC 9110, section 15.5.17).
     private mutating func unsatisfied(_ head: TransportHead, _ question: Question, of index: Int) -> Answer {
         let found = ContentRange(head.headers)?.total
         guard let found, found == question.lower, total ?? found == found else { return giveUp() }
@@ -255,7 +261,7 @@ struct DownloadPlan: Sendable {
         return .startOver
     }
 
-    /// Forgets what is there. From now on the file comes in one segment.
+    /// Discards the bytes fetched before. The file is then fetched in one segment.
     mutating func drop() {
         beginningCount += 1
         state = ResumeJournal(boot: state.boot)
@@ -263,22 +269,22 @@ struct DownloadPlan: Sendable {
         segmentLimit = 1
     }
 
-    /// Whether the bytes are not those of the file (RFC 9110, section 8.4): their ranges are not ranges of it.
+    /// Whether the body is encoded (RFC 9110, section 8.4), so that its ranges are not ranges of the file.
     private static func isCoded(_ headers: HTTPHeaders) -> Bool {
         !headers.contentCodings.isEmpty
     }
 
-    /// Several ranges come with heads between them (RFC 9110, section 14.6).
+    /// Whether the response has several ranges, with a head before each (RFC 9110, section 14.6).
     private static func hasSeveralRanges(_ headers: HTTPHeaders) -> Bool {
         MediaType(headers)?.essence == "multipart/byteranges"
     }
 
     // MARK: - Bytes
 
-    /// Where the next bytes of a segment go.
+    /// Returns where the next bytes of a segment are written.
     ///
-    /// - Parameter end: the offset after the range that the server sends; nil for the whole file.
-    /// - Returns: how many of the bytes are to be written, and whether that is enough although the server would send
+    /// - Parameter end: the offset after the range that the server sends; `nil` for the whole file.
+    /// - Returns: the offset, the number of bytes to write, and whether that is enough although the server would send
     ///   more.
     func place(_ count: Int, of index: Int, upTo end: Int64?) -> (offset: Int64, count: Int, isEnough: Bool) {
         let segment = segments[index]
@@ -293,9 +299,9 @@ struct DownloadPlan: Sendable {
         state.segments[index].count += Int64(count)
     }
 
-    /// The answer has ended.
+    /// Notes that the response has ended.
     ///
-    /// - Throws: what is wrong with an end there.
+    /// - Throws: the error if the response must not end at this offset.
     mutating func end(of index: Int) throws(NetworkError) {
         let reached = segments[index].lower + segments[index].count
         guard let upper = segments[index].upper else {
@@ -303,7 +309,7 @@ struct DownloadPlan: Sendable {
                 drop()
                 throw NetworkError(
                     code: .badServerResponse,
-                    message: "the whole file has \(reached) bytes, and had \(expectedTotal) with the same ETag"
+                    message: "the whole file has \(reached) bytes, but had \(expectedTotal) with the same ETag"
                 )
             }
             state.segments[index].upper = reached
@@ -311,12 +317,15 @@ struct DownloadPlan: Sendable {
             return
         }
         guard reached == upper else {
-            throw NetworkError(code: .connectionLost, message: "the file broke off at byte \(reached) of \(upper)")
+            throw NetworkError(
+                code: .connectionLost,
+                message: "the response ended at byte \(reached) of \(upper) of the file"
+            )
         }
     }
 
-    /// Whether a segment has more bytes than it ever had, which need not come again. The first bytes of a file that
-    /// comes from its beginning each time are no gain.
+    /// Returns whether a segment has more bytes than it ever had, which need not be fetched again. The first bytes of a
+    /// file that is fetched from the beginning each time don't count.
     mutating func hasGained(_ index: Int) -> Bool {
         guard state.validator != nil, segments.indices.contains(index) else { return false }
         let before = farthest[index] ?? 0
@@ -324,7 +333,7 @@ struct DownloadPlan: Sendable {
         return segments[index].count > before
     }
 
-    /// The disk has what was written when it was asked.
+    /// Notes the bytes that the disk has stored.
     mutating func synced(_ counts: [Int64], beginning: Int) {
         guard beginning == beginningCount, counts.count == segments.count else { return }
         for (index, count) in counts.enumerated() where count <= segments[index].count {

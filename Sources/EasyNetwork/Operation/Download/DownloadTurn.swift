@@ -1,12 +1,12 @@
-/// When a download may fetch, and what becomes of its connection while it may not: the rule of pauses and of urgent
-/// jobs. A value without I/O: it takes events and returns effects.
+/// When a download can fetch, and whether it keeps its connection while it cannot, because of a pause or an urgent job.
+/// A value without I/O: it takes events and returns effects.
 ///
-/// A transfer that can go on where it stopped lets its connection go, at once for a pause and after a while for an
-/// urgent job. Any other transfer keeps its connection and stops reading: letting it go would send an unsafe request
-/// twice, or fetch the file from its beginning.
+/// A transfer that can be resumed closes its connection: at once for a pause, after a while for an urgent job. Any
+/// other transfer keeps its connection and stops reading. Closing it would send an unsafe request twice, or fetch the
+/// file from its beginning.
 struct DownloadTurn: Sendable {
     enum Effect: Equatable, Sendable {
-        /// End the fetch; another one goes on with it later.
+        /// End the fetch. Another fetch continues the download later.
         case stop
         /// Stop reading, and keep the connection.
         case hold
@@ -15,7 +15,7 @@ struct DownloadTurn: Sendable {
         case startTimer
         case cancelTimer
         case releaseSlot
-        /// Ask for a slot, and tell ``DownloadTurn/hasSlotAgain()``.
+        /// Request a slot, and call ``DownloadTurn/hasSlotAgain()`` with it.
         case reclaimSlot
     }
 
@@ -26,43 +26,43 @@ struct DownloadTurn: Sendable {
         case stopped
     }
 
-    /// What a fetch would lose with its connection.
+    /// What a fetch would lose if its connection were closed.
     private enum Transfer {
-        /// Nothing: no response has arrived, and the request may be sent again.
+        /// Nothing: no response has arrived, and the request can be sent again.
         case asked
         /// Nothing: another request can fetch the rest.
         case resumable
-        /// The bytes that have arrived. The request may be sent again.
+        /// The bytes that have arrived. The request can be sent again.
         case repeatable
-        /// The request, which may not be sent again.
+        /// The request, which must not be sent again.
         case single
     }
 
-    /// Whether the connection of a fetch was held, so that the server may have closed it for that.
+    /// Whether the connection of a fetch was held, so that the server may have closed it as idle.
     private enum Hold { case never, earlier, byPause }
 
     private var fetch = Fetch.none
-    /// Over when the pause ends; nil without one, which is when ``resume()`` was called last, and not ``pause()``.
+    /// Completes when the pause ends; `nil` while the download is not paused.
     private(set) var resumed: Promise<Void>?
-    /// How often the slot was given to an urgent job, less how often the download has gone on: two threads may tell of
-    /// that in any order.
+    /// The number of times the download has yielded, minus the number of times it has resumed. Two threads can report
+    /// these in either order.
     private var yieldCount = 0
 
     var isPaused: Bool { resumed != nil }
 
-    /// Whether nothing is to be read.
+    /// Whether the download must not read.
     var isHeld: Bool { yieldCount > 0 || isKeptByPause }
 
-    /// Whether it is to have no slot and keeps its connection.
+    /// Whether the download must have no slot and keeps its connection.
     var isResting: Bool { isPaused && isKeptByPause }
 
-    /// Whether a pause keeps the connection; it does so until there is a slot again.
+    /// Whether a pause keeps the connection. It does until the download has a slot again.
     private var isKeptByPause: Bool { if case .underWay(_, .byPause) = fetch { true } else { false } }
 
     /// Whether the fetch has been stopped.
     var isStopped: Bool { if case .stopped = fetch { true } else { false } }
 
-    /// Whether another fetch follows when the connection is lost, at no retry's cost.
+    /// Whether another fetch follows if the connection is lost, without counting as a retry.
     var outlivesConnection: Bool {
         switch fetch {
         case .none, .underWay(.single, _), .underWay(_, .never): false
@@ -72,24 +72,24 @@ struct DownloadTurn: Sendable {
 
     // MARK: - The fetch
 
-    /// A fetch is about to begin, with a slot that it does not yield.
+    /// Begins a fetch, with a slot that it does not yield.
     ///
-    /// - Parameter mayRepeat: whether the request may be sent again.
-    /// - Returns: false when it may not begin, because of a pause.
+    /// - Parameter mayRepeat: whether the request can be sent again.
+    /// - Returns: `false` if the fetch cannot begin because of a pause.
     mutating func begin(mayRepeat: Bool) -> Bool {
         guard !isPaused else { return false }
         fetch = .underWay(mayRepeat ? .asked : .single, .never)
         return true
     }
 
-    /// A message is about to be sent, which an interceptor may have changed.
+    /// Notes that a message is about to be sent, which an interceptor may have changed.
     mutating func asks(_ mayRepeat: Bool) {
         if !mayRepeat, case .underWay(_, let hold) = fetch { fetch = .underWay(.single, hold) }
     }
 
-    /// The head of an answer has come, whose body is the file or a range of it.
+    /// Notes the head of a response whose body is the file or a range of it.
     ///
-    /// - Returns: whether the download may yield its slot from now on; nil when that does not matter any more.
+    /// - Returns: whether the download can yield its slot from now on; `nil` if that no longer matters.
     mutating func answered(canResume: Bool) -> Bool? {
         guard case .underWay(let transfer, let hold) = fetch else { return nil }
         guard transfer != .single else { return false }
@@ -97,8 +97,10 @@ struct DownloadTurn: Sendable {
         return canResume
     }
 
-    /// - Parameter hasLostConnection: whether it failed because its connection was lost.
-    /// - Returns: whether another fetch is to follow.
+    /// Ends the fetch.
+    ///
+    /// - Parameter hasLostConnection: whether the fetch failed because its connection was lost.
+    /// - Returns: whether another fetch follows.
     mutating func ended(hasLostConnection: Bool) -> Bool {
         defer { fetch = .none }
         return isStopped || hasLostConnection && outlivesConnection
@@ -124,9 +126,9 @@ struct DownloadTurn: Sendable {
         resumed.take() != nil && isKeptByPause ? [.reclaimSlot] : []
     }
 
-    /// The slot is there that ``Effect/reclaimSlot`` has asked for.
+    /// Notes that the slot requested by ``Effect/reclaimSlot`` is available.
     mutating func hasSlotAgain() -> [Effect] {
-        // Paused again in between.
+        // The download was paused again while it waited for the slot.
         if isPaused { return [.releaseSlot] }
         if case .underWay(let transfer, .byPause) = fetch { fetch = .underWay(transfer, .earlier) }
         return isHeld ? [] : [.read]
@@ -143,12 +145,12 @@ struct DownloadTurn: Sendable {
 
     mutating func wentOn() -> [Effect] {
         yieldCount -= 1
-        // It may have yielded again before this was told.
+        // The download may have yielded again before this event was reported.
         guard yieldCount <= 0 else { return [] }
         return isHeld ? [.cancelTimer] : [.cancelTimer, .read]
     }
 
-    /// The connection has been kept for long enough.
+    /// Stops the fetch if the connection has been kept long enough and the transfer can be resumed.
     mutating func keptLongEnough() -> [Effect] {
         guard yieldCount > 0, case .underWay(let transfer, _) = fetch, transfer == .asked || transfer == .resumable
         else { return [] }

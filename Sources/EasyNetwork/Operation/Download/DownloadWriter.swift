@@ -1,10 +1,10 @@
 import Foundation
 
-/// Asks for what is missing of a file, writes what comes, and moves the part.
+/// Requests the missing bytes of a file, writes the received bytes, and moves the part to its destination.
 ///
-/// The rules are those of ``DownloadPlan``. Several segments are several calls at once, which take turns to write.
+/// ``DownloadPlan`` has the rules. Several segments are several concurrent calls, which take turns to write.
 actor DownloadWriter {
-    /// Makes a call whose body is used like this, and returns when it has ended.
+    /// Makes a call whose body the given consumer uses, and returns when the call has ended.
     typealias Fetch = @Sendable (@escaping BodyConsumer) async -> Result<Void, NetworkError>
 
     private enum FetchEvent: Sendable {
@@ -12,12 +12,12 @@ actor DownloadWriter {
         case ended(Result<Void, NetworkError>)
     }
 
-    /// The journal is written when it is behind by so many bytes or seconds.
+    /// The journal is saved when it lacks this many bytes, or is this many seconds old.
     private static let saveCount = 16_777_216
     private static let saveInterval: TimeInterval = 1
-    /// Seconds between two moments at which the disk is told to keep what it has been given.
+    /// The number of seconds between two requests to the disk to store the written bytes.
     private static let syncInterval: TimeInterval = 10
-    /// More than usual, for each pause of the sender costs time.
+    /// Larger than usual, because each pause of the sender costs time.
     private static let unreadLimit = 4_194_304
 
     private let executor = FileExecutor()
@@ -30,22 +30,22 @@ actor DownloadWriter {
     private let clock: any NetworkClock
     /// The operation that downloads.
     private weak var owner: DownloadOperation?
-    /// The bodies that come, by their segments.
+    /// The bodies being received, by their segments.
     private var bodies: [Int: BodyStream] = [:]
     /// Whether the bodies are paused.
     private var isHeld = false
     private var plan: DownloadPlan
-    /// The server's name for the file, or else the end of its address.
+    /// The server's name for the file, or the last component of its URL.
     private var proposedName: String?
-    /// Whether a file of that name lies there, and is to stay.
+    /// Whether a file of that name exists and must be kept.
     private var isKept = false
-    /// Whether the segments do not fit each other: all of them are given up.
+    /// Whether the segments do not match each other, so that all of them are discarded.
     private var mustStartOver = false
-    /// Takes further segments while a fetch is under way.
+    /// Receives further segments while a fetch is running.
     private var events: AsyncStream<FetchEvent>.Continuation?
-    /// When the server wants to be asked again.
+    /// The time before which the server wants no further request.
     private(set) var notBefore = -TimeInterval.infinity
-    /// Bytes that the journal does not have yet.
+    /// The number of bytes that the journal does not have yet.
     private var unsavedCount = 0
     private var savedAt: TimeInterval
     private var syncedAt: TimeInterval
@@ -74,7 +74,7 @@ actor DownloadWriter {
 
     // MARK: - Fetching
 
-    /// Fetches all that is missing. Cancelling the task stops that; what has come stays.
+    /// Fetches all missing bytes. Cancelling the task stops the fetch, and the received bytes are kept.
     func fetchMissing(_ fetch: @escaping Fetch) async throws(NetworkError) {
         repeat {
             mustStartOver = false
@@ -86,7 +86,7 @@ actor DownloadWriter {
     }
 
     private func fetchOnce(_ fetch: @escaping Fetch) async -> Result<Void, NetworkError> {
-        // Holds at most two events of each segment: its fetch and its end.
+        // The stream holds at most two events of each segment: its fetch and its end.
         let (stream, events) = AsyncStream<FetchEvent>.makeStream()
         self.events = events
         for index in plan.missing { events.yield(.fetch(index)) }
@@ -119,7 +119,7 @@ actor DownloadWriter {
             message.headers["Range"] = question.range
             message.headers["If-Range"] = question.validator.fieldValue
         }
-        // The bytes of the file itself: compressed ones have other lengths and offsets.
+        // Request the bytes of the file itself, because compressed bytes have other lengths and offsets.
         if message.headers["Accept-Encoding"] == nil { message.headers["Accept-Encoding"] = "identity" }
         let read: BodyReading = { head, isAccepted, body in
             await self.read(body, head, isAccepted: isAccepted, to: asked, question, for: index)
@@ -127,7 +127,7 @@ actor DownloadWriter {
         return (message, read)
     }
 
-    /// - Parameter asked: the message without the question.
+    /// - Parameter asked: the message without the range.
     private func read(
         _ body: BodyStream,
         _ head: TransportHead,
@@ -136,7 +136,7 @@ actor DownloadWriter {
         _ question: DownloadPlan.Question?,
         for index: Int
     ) async -> BodyEnd {
-        // A call that was cancelled may still be at it while the next one asks.
+        // A cancelled call may still be running while the next one begins.
         if Task.isCancelled || mustStartOver || isKept { return .used }
         let isSplit = plan.segments.count > 1
         let answer = plan.answer(
@@ -168,12 +168,12 @@ actor DownloadWriter {
                     try discard()
                     return .again
                 }
-                throw NetworkError(code: .badServerResponse, message: "the ranges do not fit each other")
+                throw NetworkError(code: .badServerResponse, message: "the ranges of the file do not match each other")
             case .whole:
                 proposedName = name ?? SafeFileName.name(for: asked.url)
                 try await write(body, index, upTo: nil)
             case .range(let end):
-                // A range need not repeat the name.
+                // A range need not repeat the file's name.
                 proposedName = name ?? proposedName ?? SafeFileName.name(for: asked.url)
                 try await write(body, index, upTo: end)
             }
@@ -185,7 +185,7 @@ actor DownloadWriter {
         }
     }
 
-    /// - Parameter end: the offset after the range that comes; nil when the whole file comes.
+    /// - Parameter end: the offset after the received range; `nil` if the whole file is received.
     private func write(_ body: BodyStream, _ index: Int, upTo end: Int64?) async throws(NetworkError) {
         if replacesExistingFile == false, location.name == nil, let proposedName,
             access(location.path(named: proposedName), F_OK) == 0
@@ -201,7 +201,7 @@ actor DownloadWriter {
         applyHold()
         let beginning = plan.beginningCount
         while let chunk = try await body.next() {
-            // Given up by the answer to another segment.
+            // The response to another segment may have discarded this one.
             guard beginning == plan.beginningCount else { return }
             let (offset, count, isEnough) = plan.place(chunk.count, of: index, upTo: end)
             try file.write(chunk.prefix(count), at: offset)
@@ -210,28 +210,28 @@ actor DownloadWriter {
             unsavedCount += count
             saveInTime()
             if isEnough { break }
-            // Here, as a task would wait for as long as chunks are there.
+            // Apply the hold in this loop. A task that calls `applyHold()` would wait as long as chunks are available.
             if owner?.isHeld ?? false != isHeld { applyHold() }
             let delay = owner?.bandwidthLimits.map { $0.delay(after: chunk.count) }.max() ?? 0
             if delay > 0 { await clock.sleep(delay) }
-            // Chunks that are there are read without a pause, in which the other segments would have their turn.
+            // Available chunks are read without suspension, so give the other segments a turn.
             if plan.segments.count > 1 { await Task.yield() }
         }
-        // More may be on its way.
+        // The server may still be sending more.
         body.cancel()
         if beginning == plan.beginningCount { try plan.end(of: index) }
     }
 
-    /// Pauses the bodies, or resumes them, as the owner has it. What has come is written.
+    /// Pauses or resumes the bodies, as the owner requires. Saves what was received before a pause.
     func applyHold() {
         isHeld = owner?.isHeld ?? false
         let limit = isHeld ? 0 : Self.unreadLimit
         for body in bodies.values { body.setUnreadLimit(limit) }
-        // It may be held for long.
+        // The hold can last long, so save the journal.
         if isHeld { save() }
     }
 
-    /// Gives up what is there.
+    /// Discards the bytes fetched before.
     private func discard() throws(NetworkError) {
         meter.begin(completed: 0, total: nil)
         try discardPart()
@@ -261,7 +261,7 @@ actor DownloadWriter {
         plan.synced(counts, beginning: beginning)
     }
 
-    /// Writes to the journal what is there, unless the part has vanished.
+    /// Saves the received bytes to the journal, unless the part has disappeared.
     func save() {
         unsavedCount = 0
         if let journal = plan.journal, file.isInPlace { journal.write(to: location.journal) }
@@ -271,18 +271,21 @@ actor DownloadWriter {
 
     /// Checks the complete part, and moves it to its destination.
     ///
-    /// - Parameter isWanted: asked while the digest is calculated, and before the file takes its place.
-    /// - Returns: the file.
+    /// - Parameter isWanted: called while the digest is computed, and before the part replaces the destination.
+    /// - Returns: the URL of the file.
     func finish(isWanted: @Sendable () -> Bool) throws(NetworkError) -> URL {
         let name = location.name ?? proposedName ?? "download"
         guard !isKept else { return URL(fileURLWithPath: location.path(named: name)) }
         guard plan.isComplete else {
-            throw NetworkError(code: .connectionLost, message: "\(plan.count) bytes came, and the file has more")
+            throw NetworkError(
+                code: .connectionLost,
+                message: "only \(plan.count) bytes were received, but the file is longer"
+            )
         }
-        // The part of a longer state of the file may have been there.
+        // The part may have belonged to a longer state of the file.
         if let total = plan.total, file.size != total { try file.truncate(to: total) }
         if let wanted = sha256?.lowercased() {
-            // The digest may take long, and a kill until then is not to cost a byte.
+            // Computing the digest can take a while. Save the journal first, so that a kill loses no bytes.
             save()
             guard let found = try file.digest(isWanted: isWanted)?.hexadecimal else {
                 throw NetworkError(code: .cancelled)
@@ -291,30 +294,31 @@ actor DownloadWriter {
                 plan.drop()
                 throw NetworkError(
                     code: .digestMismatch,
-                    message: "the file's SHA-256 is \(found), and \(wanted) is wanted"
+                    message: "the file's SHA-256 must be \(wanted), but is \(found)"
                 )
             }
         }
-        // The file that lies there stays if the download was cancelled by now.
+        // If the download has been cancelled, keep the existing file.
         guard isWanted() else { throw NetworkError(code: .cancelled) }
         guard file.isInPlace else {
-            throw .file("the part of the download has vanished from \(location.directory)", ENOENT)
+            throw .file("the partial file of the download has disappeared from \(location.directory)", ENOENT)
         }
-        // Before the move, so that no kill leaves it beside the file. If the move fails, `close` writes it again.
+        // Remove the journal before the move, so that no kill leaves it next to the file. If the move fails, `close`
+        // saves it again.
         unlink(location.journal)
         return URL(fileURLWithPath: try location.movePart(named: name, replacing: replacesExistingFile))
     }
 
     /// Leaves the part for another download, or removes it.
     ///
-    /// - Parameter keepingPart: whether it stays, if another download could resume it.
+    /// - Parameter keepingPart: whether to keep the part if another download could resume it.
     func close(keepingPart: Bool) {
-        // After the move, or when it has vanished, another file may lie there.
+        // After the move, or if the part has disappeared, another file can have its name.
         guard file.isInPlace else { return }
         if keepingPart, plan.count > 0, plan.journal != nil { save() } else { location.removePart() }
     }
 
-    /// Has the disk keep a part that stays, which may take long, and unlocks it.
+    /// Stores a kept part on the disk, which can take long, and unlocks it.
     func release() {
         if file.isInPlace, file.makeSync()?() == true {
             plan.synced(plan.segments.map(\.count), beginning: plan.beginningCount)
@@ -325,7 +329,7 @@ actor DownloadWriter {
 }
 
 extension URL {
-    /// Tells it from other addresses. A digest, for there may be secrets in it.
+    /// A digest that identifies the URL. The URL itself can contain secrets.
     var downloadDigest: String {
         var parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
         parts?.fragment = nil
@@ -336,14 +340,14 @@ extension URL {
 }
 
 extension TransportRequest {
-    /// Whether the download can be resumed: a range of the user's own is not a part of the file.
+    /// Whether the download can be resumed. A range of the user's own request is not a part of the file.
     var mayContinueDownload: Bool { method == .get && headers["Range"] == nil }
 
-    /// Whether a download may send it again, whatever came of the first one.
+    /// Whether a download can send the request again, whatever the result of the first one was.
     var mayBeRepeated: Bool { mayContinueDownload && body.isReplayable }
 }
 
-/// A queue for one download: a slow disk holds up nothing else.
+/// A serial executor for one download, so that a slow disk delays nothing else.
 private final class FileExecutor: _Concurrency.SerialExecutor {
     private let queue = DispatchQueue(label: "EasyNetwork.Download", autoreleaseFrequency: .workItem)
 
@@ -358,7 +362,7 @@ private final class FileExecutor: _Concurrency.SerialExecutor {
         if let loop = WorkQueue.loop { loop.add(job, to: queue, part) } else { queue.add(part) }
     }
 
-    // Before macOS 14 there is no default.
+    // Before macOS 14, the protocol has no default implementation.
     func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         UnownedSerialExecutor(ordinary: self)
     }
