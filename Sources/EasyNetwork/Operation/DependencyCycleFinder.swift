@@ -3,7 +3,7 @@ import Foundation
 /// Finds operations that wait for each other in a cycle: through dependencies, barriers, groups, the order of a chain
 /// and prerequisites of conditions, on one queue or several.
 ///
-/// It searches a graph of events:
+/// The search runs on a graph of events:
 ///
 /// ```
 /// start(job)    waits for   end(dependency), end(barrier)
@@ -12,8 +12,8 @@ import Foundation
 /// ```
 ///
 /// The edges are read from the queues and operations during the search, one lock at a time. If several threads close a
-/// cycle together, the last one sees all of it. A cycle through a plain `OperationQueue`, a category or the limit of a
-/// batch is not seen.
+/// cycle together, the last one finds all of it. A cycle through a plain `OperationQueue`, a category or the limit of a
+/// batch is not detected.
 enum DependencyCycleFinder {
     fileprivate struct Node: Hashable {
         enum Moment { case start, end }
@@ -34,24 +34,25 @@ enum DependencyCycleFinder {
         }
     }
 
-    /// The cycle in which the start of the operation waits, from the operation back to it; nil when there is none.
+    /// Returns the cycle in which the start of the operation waits, from the operation back to itself; `nil` if there
+    /// is none.
     static func cycle(through operation: NetworkOperation) -> [Operation]? {
         let start = Node.start(operation)
-        // Two edges, one removed before the other was added, may look like a cycle. A real one is seen again.
+        // Two edges, one removed before the other was added, can look like a cycle. Only a real one is found again.
         guard path(from: start, to: start) != nil else { return nil }
         return path(from: start, to: start)
     }
 
-    /// The cycle that is closed when the end of `waiting` waits for `prerequisite`; nil when there is none.
+    /// Returns the cycle that is closed when the end of `waiting` waits for `prerequisite`; `nil` if there is none.
     ///
-    /// Operations on no queue count by the dependencies they have: the prerequisite is about to be added.
+    /// Operations on no queue count by their dependencies, because the prerequisite is about to be added.
     static func cycle(of waiting: NetworkOperation, for prerequisite: NetworkOperation) -> [Operation]? {
         if waiting === prerequisite { return [waiting, waiting] }
         var search = Search(from: .end(prerequisite)) { waits($0, includesIdle: true) }
         return search.path { $0 == .end(waiting) }.map { [waiting] + $0 }
     }
 
-    /// The groups from `group` down to `child` and back, when `group` is already a part of `child`; nil when it is not.
+    /// Returns the groups from `group` down to `child` and back, if `child` is already in `group`; otherwise `nil`.
     static func nesting(of group: GroupOperation, in child: GroupOperation) -> [Operation]? {
         if group === child { return [group, group] }
         var search = Search(from: .end(group)) { event in
@@ -60,9 +61,9 @@ enum DependencyCycleFinder {
         return search.path { $0.operation === child }.map { $0.reversed() + [child] }
     }
 
-    /// Searches from both ends in turn. When either search has no edge left there is no path: so a job without
-    /// dependents or without dependencies costs a few looks, and joining two long chains costs the length of the
-    /// shorter one.
+    /// Searches from both ends in turn. When either search has no edge left, there is no path. A job without dependents
+    /// or without dependencies therefore costs a few steps, and joining two long chains costs the length of the shorter
+    /// one.
     private static func path(from start: Node, to target: Node) -> [Operation]? {
         var forward = Search(from: start) { waits($0, includesIdle: false) }
         var backward = Search(from: target, edges: dependents)
@@ -75,7 +76,7 @@ enum DependencyCycleFinder {
 
     // MARK: - Edges
 
-    /// The events that an event waits for.
+    /// Returns the events that an event waits for.
     ///
     /// - Parameter includesIdle: whether an operation on no queue waits for its dependencies.
     private static func waits(_ event: Node, includesIdle: Bool) -> AnyIterator<Node> {
@@ -88,7 +89,7 @@ enum DependencyCycleFinder {
         }
         switch event.moment {
         case .start:
-            // On a queue, whose graph knows the dependencies, without these.
+            // Skip these dependencies for an operation on a queue, because the queue's graph has them.
             let (scheduling, isTaken, dependencies) = operation.core.withLock { state in
                 let isWaiting = state.lifecycle.phase == .waiting && state.scheduling == nil
                 return (
@@ -114,7 +115,7 @@ enum DependencyCycleFinder {
         }
     }
 
-    /// The events that wait for an event.
+    /// Returns the events that wait for an event.
     private static func dependents(_ event: Node) -> AnyIterator<Node> {
         let operation = event.operation
         switch event.moment {
@@ -130,7 +131,7 @@ enum DependencyCycleFinder {
         }
     }
 
-    /// The jobs of a queue that the operation waits for, or that wait for it.
+    /// Returns the jobs of a queue that the operation waits for, or that wait for it.
     private static func jobs(
         _ direction: NetworkQueue.Graph.Direction,
         of operation: NetworkOperation,
@@ -161,7 +162,7 @@ enum DependencyCycleFinder {
             stack = [(start, edges(start))]
         }
 
-        /// The far end of the next edge; nil when there is none left.
+        /// Follows the next edge, and returns the event at its end; `nil` if no edge is left.
         mutating func step() -> Node? {
             while let top = stack.last {
                 guard let next = top.edges.next() else {
@@ -177,7 +178,7 @@ enum DependencyCycleFinder {
             return nil
         }
 
-        /// The operations on the way to the first event of this kind; nil when there is none.
+        /// Returns the operations on the path to the first event of this kind; `nil` if there is none.
         mutating func path(where isTarget: (Node) -> Bool) -> [Operation]? {
             while let next = step() {
                 if isTarget(next) { return path(to: next) }
@@ -187,8 +188,8 @@ enum DependencyCycleFinder {
 
         func hasReached(_ event: Node) -> Bool { origins[event] != nil }
 
-        /// The operations on the way to an event that was reached. Each stands there once, though both its end and its
-        /// start lie on the way.
+        /// Returns the operations on the path to an event that was reached. Each operation occurs once, even if both
+        /// its end and its start are on the path.
         func path(to target: Node) -> [Operation] {
             var path = [target.operation]
             var event = target
@@ -197,22 +198,22 @@ enum DependencyCycleFinder {
                 event = origin
                 if path.last !== event.operation { path.append(event.operation) }
             } while event != start
-            // An operation that waits for itself alone.
+            // A path of one operation is an operation that waits for itself.
             return (path.count == 1 ? path + path : path.reversed()).map(\.original)
         }
     }
 }
 
-/// A reference that does not keep its object alive.
+/// A weak reference to an object.
 struct Weak<Object: AnyObject> {
     weak var object: Object?
 }
 
-/// The objects that wait for the end of an operation, besides the jobs of its own queue.
+/// The objects that wait for the end of an operation, in addition to the jobs of its own queue.
 struct Waiters {
-    /// The other queues whose jobs wait for it.
+    /// The other queues whose jobs wait for the operation.
     private(set) var queues: [Weak<NetworkQueue>] = []
-    /// The groups that it is a child of, and the operations that it is a prerequisite of.
+    /// The groups that contain the operation, and the operations whose prerequisite it is.
     private(set) var operations: [Weak<NetworkOperation>] = []
 
     var isEmpty: Bool { queues.isEmpty && operations.isEmpty }
@@ -222,7 +223,7 @@ struct Waiters {
     }
 
     mutating func add(_ operation: NetworkOperation) {
-        // A prerequisite may outlive many operations; removing these at every doubling costs each a constant time.
+        // A prerequisite can outlive many operations. Removing those at every doubling costs constant time for each.
         if operations.count == operations.capacity {
             operations.removeAll { $0.object == nil }
             operations.reserveCapacity(2 * operations.count + 1)
@@ -232,21 +233,22 @@ struct Waiters {
 }
 
 extension NetworkOperation {
-    /// The groups that it is a child of.
+    /// The groups that contain the operation.
     final var groups: [GroupOperation] {
         core.withLock { $0.waiters.operations }.compactMap { $0.object as? GroupOperation }
     }
 
-    /// Whether it is a child of a group.
+    /// Whether the operation is a child of a group.
     final var isChild: Bool { !groups.isEmpty }
 
-    /// The group that it is a child of; nil when there are several: it waits for none of them in particular.
+    /// The group that contains the operation; `nil` if there are several, because the operation waits for none of them
+    /// in particular.
     fileprivate final var onlyGroup: GroupOperation? {
         let groups = groups
         return groups.allSatisfy { $0 === groups[0] } ? groups.first : nil
     }
 
-    /// The events of this operation, a waiter of `operation`, and of its children, that wait for its end.
+    /// Returns the events of this operation and of its children that wait for the end of `operation`.
     fileprivate final func events(waitingFor operation: NetworkOperation) -> AnyIterator<DependencyCycleFinder.Node> {
         let group = self as? GroupOperation
         let endWaits = group?.isTaken == true || option({ $0.pendingPrerequisite }) === operation
@@ -258,14 +260,14 @@ extension NetworkOperation {
 extension GroupOperation {
     fileprivate typealias Node = DependencyCycleFinder.Node
 
-    /// The step for whose end the next one waits; nil when there is none.
+    /// The step whose end the next one waits for; `nil` if there is none.
     fileprivate final var runningStep: NetworkOperation? {
         state.withLock { state in state.group.runningStep.map { state.children[$0].operation } }
     }
 
-    /// The event that a child on no queue waits for; nil when it is about to be added to the queue.
+    /// Returns the event that a child on no queue waits for; `nil` if the child is about to be added to the queue.
     fileprivate final func wait(of child: NetworkOperation) -> Node? {
-        // A group that has its outcome before its start hands its children on when it is started to end.
+        // A group whose outcome is known before its start hands its children on when it is started to end.
         if hasOutcome, !isTaken { return .start(self) }
         let (isOpen, hasStarted) = state.withLock { ($0.group.isOpen, $0.group.hasStarted) }
         guard isOpen, !hasOutcome else { return nil }

@@ -1,13 +1,13 @@
 import Dispatch
 import Foundation
 
-/// The way of a child: added, handed on to the queue, finished, reported, settled.
+/// The life of a child: it is added, handed on to the queue, finishes, is reported, and is settled.
 extension GroupOperation {
     // MARK: - Adding
 
     /// Adds a child.
     ///
-    /// - Returns: false when the group has ended, or the child is a group that contains this one. The child ends then
+    /// - Returns: `false` if the group has ended, or the child is a group that contains this one. The child then ends
     ///   with ``NetworkError/Code/refused`` or ``NetworkError/Code/cycle``.
     final func append(_ operation: NetworkOperation, then: Then? = nil) -> Bool {
         if let cycle = (operation as? GroupOperation).flatMap({ DependencyCycleFinder.nesting(of: self, in: $0) }) {
@@ -32,7 +32,7 @@ extension GroupOperation {
             return true
         }
         guard isAdded else {
-            refuse(operation, NetworkError(code: .refused, message: "\(nameForMessages) has ended already"))
+            refuse(operation, NetworkError(code: .refused, message: "\(nameForMessages) has already ended"))
             return false
         }
         orderedProgress.order.run()
@@ -44,7 +44,7 @@ extension GroupOperation {
         return true
     }
 
-    /// Ends a child that is not added: other operations may wait for it.
+    /// Ends a child that is not added, because other operations can wait for it.
     private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
         guard !child.isTaken else { return }
         child.finish(error)
@@ -53,9 +53,9 @@ extension GroupOperation {
 
     // MARK: - Handing on
 
-    /// Hands on the children that may be handed on.
+    /// Hands on the children that can currently be handed on.
     final func handOn() {
-        // A child that has finished already asks for the next one in here.
+        // A child that has already finished requests the next one inside this call.
         state.drain(\.isHandingOn) { state in
             var next: [(index: Int, operation: NetworkOperation)] = []
             while let index = state.group.takeNext() { next.append((index, state.children[index].operation)) }
@@ -65,7 +65,7 @@ extension GroupOperation {
         }
     }
 
-    /// Hands children on together, so that the one with the highest priority goes first.
+    /// Hands children on together, so that the one with the highest priority starts first.
     private func run(_ children: [(index: Int, operation: NetworkOperation)]) {
         let queue = queue
         var untaken: [NetworkOperation] = []
@@ -74,7 +74,7 @@ extension GroupOperation {
                 untaken.append(child)
                 continue
             }
-            // A child behind a barrier that waits for this group would wait for the group.
+            // A child after a barrier that waits for this group would wait for the group.
             queue.passBarriers(child)
             if let cycle = DependencyCycleFinder.cycle(through: child) { child.finish(.cycle(cycle)) }
         }
@@ -82,7 +82,7 @@ extension GroupOperation {
         for (index, child) in children { child.whenFinished { self.childDidFinish(child, at: index) } }
     }
 
-    /// Nil when the group has no limit.
+    /// The limit of the group; `nil` if it has none.
     private var limit: Int? {
         maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
     }
@@ -106,10 +106,10 @@ extension GroupOperation {
         if let error { childDidFail(child, at: index, error) }
         let then = state.withLock { state in
             let (part, weight) = (state.children[index].progress, state.children[index].weight)
-            // In the order in which the children end; before the callback, which may read the progress.
+            // Change the progress in the order in which the children end, and before the callback, which can read it.
             changeProgress { progress in
                 if let part {
-                    // Also of a transfer that failed halfway.
+                    // A transfer that failed halfway counts as complete, too.
                     part.completedUnitCount = part.totalUnitCount
                 } else {
                     progress.completedUnitCount += weight
@@ -123,7 +123,7 @@ extension GroupOperation {
         guard hasDelegate || isThenCalled else { return settle() }
         serialQueue.add {
             if hasDelegate { self.delegate?.groupOperation(self, didFinish: child, at: index) }
-            // The group may have ended since.
+            // The group may have ended in the meantime.
             if isThenCalled, !self.hasOutcome, let then { then { self.settle() } } else { self.settle() }
         }
     }
@@ -131,7 +131,7 @@ extension GroupOperation {
     private func childDidFail(_ child: NetworkOperation, at index: Int, _ error: NetworkError) {
         var (index, child, error) = (index, child, error)
         guard state.withLock({ $0.group.endsAtFirstFailure && $0.group.isOpen }) else { return }
-        // A child that failed because another one did may be reported before that one.
+        // A child that failed because another one failed can be reported before that one.
         if error.code == .dependencyFailed,
             let origin = failures.first(where: { $0.error.code != .dependencyFailed })
         {
@@ -139,7 +139,7 @@ extension GroupOperation {
         }
         guard state.withLock({ $0.group.fail(index) }) else { return }
         finish(error.ofChild(child, at: index))
-        // Accessories may delay the delivery, which ends the children too.
+        // Accessories can delay the delivery, which also ends the children.
         endChildren()
     }
 
@@ -178,7 +178,7 @@ extension GroupOperation {
         noteIfDrained()
     }
 
-    /// The error of the children that were not handed on; nil when they are cancelled.
+    /// The error of the children that were not handed on; `nil` if they are cancelled.
     private var reasonForRest: NetworkError? {
         guard !isCancelled, let error else { return nil }
         let group = state.withLock { $0.group }
@@ -195,7 +195,7 @@ extension GroupOperation {
     /// Calls the closures and the delegate of the end, or `done` if there are none.
     final func tellEnd(_ callback: Then?, _ done: @escaping @Sendable () -> Void) {
         let queue = callback == nil ? WorkQueue.shared : serialQueue
-        // Behind the last change of the progress.
+        // Set the progress of an empty group, after its other changes.
         if state.withLock({ $0.group.count == 0 }) {
             changeProgress { progress in
                 progress.totalUnitCount = 1
@@ -210,12 +210,12 @@ extension GroupOperation {
         orderedProgress.order.run()
     }
 
-    /// Adds a change of the progress; call `orderedProgress.order.run()` afterwards.
+    /// Adds a change of the progress. Call `orderedProgress.order.run()` afterwards.
     private func changeProgress(_ change: @escaping @Sendable (Progress) -> Void) {
         orderedProgress.order.add { [orderedProgress] in orderedProgress.count { change(orderedProgress) } }
     }
 
-    /// Runs callbacks one after the other, also on a concurrent callback queue.
+    /// The queue that runs callbacks one after the other, even if the callback queue is concurrent.
     private var serialQueue: DispatchQueue {
         let target = deliveryQueue
         return state.withLock { state in
@@ -227,7 +227,7 @@ extension GroupOperation {
 }
 
 extension NetworkError {
-    /// The error of a group that failed with this error of a child: the same, but for the place in its message.
+    /// Returns this error of a child as the group's error: the same, with the child's place in its message.
     fileprivate func ofChild(_ child: NetworkOperation, at index: Int) -> NetworkError {
         var error = self
         let place = ["job \(index + 1)", child.quotedName].compactMap { $0 }.joined(separator: ", ")

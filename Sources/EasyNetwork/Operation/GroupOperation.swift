@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// The base class of ``BatchOperation`` and ``ChainOperation``: one outcome for several operations.
+/// The base class of ``BatchOperation`` and ``ChainOperation``, which give several operations one outcome.
 ///
 /// ```swift
 /// group.failure = { group, error in
@@ -9,42 +9,44 @@ import Foundation
 /// }
 /// ```
 ///
-/// A group takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain
-/// `OperationQueue` they run on a private `NetworkQueue` of the group. A child that is already on a queue stays there,
+/// A group takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``. On a plain
+/// `OperationQueue`, they run on a private `NetworkQueue` of the group. A child that is already on a queue stays there,
 /// and the group waits for it. A child whose `isReady` has been read counts as being on a plain queue.
 ///
-/// The group ends when it is cancelled, when a dependency or, depending on its policy, a child fails, or when the last
-/// child has finished. Then the remaining children are cancelled. The group has finished, and its callbacks run, when
-/// every child has finished and the children's callbacks have run. A child on a plain `OperationQueue`, which needs a
-/// slot to finish, is waited for too.
+/// The group ends when it is cancelled, when a dependency fails, when a child fails (depending on the group's policy),
+/// or when the last child has finished. The remaining children are then cancelled. The group has finished, and its
+/// callbacks run, when every child has finished and its callbacks have run. This includes a child on a plain
+/// `OperationQueue`, which needs a slot to finish.
 ///
-/// Groups may contain groups. A child must not wait for the group that it is in, or for one around that, directly or
-/// indirectly: the operation that closes the cycle ends with ``NetworkError/Code/cycle``. A child on no queue counts as
-/// waiting for its group's turn: to run a child before that, add it to its queue first. A child that was added to the
-/// group's queue behind a barrier passes the barrier if that waits for the group; the dependencies of the child do not.
-/// The group keeps its children alive, for their results. All members may be used from any thread.
+/// Groups can contain groups. A child must not wait, directly or indirectly, for a group that contains it. The
+/// operation that closes such a cycle ends with ``NetworkError/Code/cycle``. A child on no queue counts as waiting for
+/// its group's turn. To run a child earlier, add it to its queue first. A child that was added to the group's queue
+/// after a barrier passes the barrier if the barrier waits for the group. The child's dependencies do not.
+///
+/// The group keeps its children alive, for their results. All members can be used from any thread.
 open class GroupOperation: NetworkOperation, @unchecked Sendable {
-    // Sendable because all mutable state is in `state`, behind its lock; subclasses answer for their own state, and
-    // `progress` is changed by one thread at a time, see `ProgressOrder`.
+    // Sendable because all mutable state is in `state`, under its lock. Subclasses are responsible for their own state.
+    // One thread at a time changes `progress`; see `ProgressOrder`.
     struct Child {
         let operation: NetworkOperation
-        /// The child's own progress, as a part of the group's; nil when the child has none.
+        /// The child's own progress, as a part of the group's; `nil` if the child has none.
         let progress: OrderedProgress?
         /// The child's weight in the group's progress.
         let weight: Int64
-        /// Called on the callback queue when the child has succeeded, and released when it has finished.
+        /// A closure that is called on the callback queue when the child has succeeded, and released when it has
+        /// finished.
         var then: Then?
     }
 
-    /// The step that follows a child's success; calls `done` afterwards.
+    /// The step that follows a child's success. It calls `done` at its end.
     typealias Then = @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
 
     struct State {
         var group: GroupState
         var children: [Child] = []
-        /// The serial queue of the callbacks, once the first one runs.
+        /// The serial queue of the callbacks, created for the first one.
         var serialQueue: DispatchQueue?
-        /// The children's queue when the group is on no ``NetworkQueue``, once the first child runs.
+        /// The children's queue if the group is on no ``NetworkQueue``, created for the first child.
         var ownQueue: NetworkQueue?
         var isHandingOn = false
         var isProgressClaimed = false
@@ -59,20 +61,20 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     }
 
     let state: Locked<State>
-    /// Set when the group has ended and every child has finished.
+    /// Completes when the group has ended and every child has finished.
     let drained = Promise<Void>()
 
-    /// The number of children that run at once; a number below 1 means as many as the queue allows. In a
-    /// ``ChainOperation`` 1.
+    /// The maximum number of children that run at once. A number below 1 means as many as the queue allows. It is 1 in
+    /// a ``ChainOperation``.
     public let maxConcurrentOperationCount: Int
 
-    /// The progress of the children: each counts as much as its ``NetworkOperation/progressWeight``, 1 by default, and
-    /// is complete when it has finished, with success or failure.
+    /// The progress of the children. Each child counts with its ``NetworkOperation/progressWeight``, which defaults to
+    /// 1, and is complete when the child has finished, with success or failure.
     ///
-    /// A transfer and a nested group count by their own progress until then, in `fractionCompleted`. Cancelling the
-    /// progress cancels the group; pausing and resuming it pauses and resumes the transfers that can be. The progress
-    /// of a nested group is a child of this progress, so do not add it to another one. An empty group ends at 1 of 1.
-    /// The progress changes on background threads.
+    /// Until they finish, a transfer and a nested group count by their own progress, in `fractionCompleted`. Cancelling
+    /// the progress cancels the group. Pausing and resuming it pauses and resumes the transfers that support this. The
+    /// progress of a nested group is a child of this progress, so do not add it to another one. An empty group ends at
+    /// 1 of 1. The progress changes on background threads.
     public final var progress: Progress { orderedProgress }
     let orderedProgress = OrderedProgress.root()
 
@@ -93,26 +95,26 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         state.withLock { $0.children.map(\.operation) }
     }
 
-    /// The children that were handed on and have not finished.
+    /// The children that were added to a queue and have not finished.
     final var childrenUnderWay: [NetworkOperation] {
         state.withLock { $0.children.prefix($0.group.handedOnCount).map(\.operation) }.filter { !$0.isFinished }
     }
 
-    /// The children that have ended with an error so far, in the order of ``operations``. Linear in their number.
+    /// The children that have failed so far, in the order of ``operations``. Linear in the number of children.
     public final var failures: [Failure] {
         operations.enumerated().compactMap { index, operation in
             operation.error.map { (index, operation, $0) }
         }
     }
 
-    /// The child whose failure ended the group; nil when none did. Linear in their number.
+    /// The child whose failure ended the group; `nil` if no failure did. Linear in the number of children.
     public final var decisiveFailure: Failure? {
         let index = state.withLock { $0.group.failedIndex }
         return failures.first { $0.index == index }
     }
 
-    /// Where the closures and the delegate are called, one at a time. Set it before the group is added to a queue.
-    /// Default nil: the ``NetworkQueue``'s, or else a background queue.
+    /// The queue on which the closures and the delegate are called, one at a time. Set it before the group is added to
+    /// a queue. Defaults to `nil`: the queue's ``NetworkQueue/callbackQueue``, otherwise a background queue.
     public final var callbackQueue: DispatchQueue? {
         get { option { $0.callbackQueue } }
         set { setOption(\.callbackQueue, newValue) }
@@ -120,53 +122,55 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
     // MARK: - Callbacks
 
-    /// The delegate, which is told of each child and of the end. Not kept alive. Default nil.
+    /// The delegate, which is notified of each child and of the end. Held weakly. Defaults to `nil`.
     public final var delegate: (any GroupOperationDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { $0.delegate = $0.isDetached ? nil : newValue } }
     }
 
-    /// Called once when the group has succeeded, after the delegate. Set it before the group is added to a queue.
-    /// Default nil.
+    /// A closure that is called once when the group has succeeded, after the delegate. Set it before the group is added
+    /// to a queue. Defaults to `nil`.
     public final var success: (@Sendable (GroupOperation) -> Void)? {
         get { state.withLock { $0.closures.success } }
         set { withExtendedLifetime(state.withLock { $0.closures.setSuccess(newValue) }) {} }
     }
 
-    /// Called once when the group has failed or was cancelled, after the delegate. Set it before the group is added to
-    /// a queue. Default nil.
+    /// A closure that is called once when the group has failed or was cancelled, after the delegate. Set it before the
+    /// group is added to a queue. Defaults to `nil`.
     public final var failure: (@Sendable (GroupOperation, NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
         set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
     }
 
-    /// Sets closures that run on the main actor, for user interfaces, whatever the callback queue is.
+    /// Sets closures that run on the main actor, for user interfaces, whichever queue the callback queue is.
     ///
     /// ```swift
     /// group.onMain(success: { _ in spinner.hide() }, failure: { _, error in show(error.localizedDescription) })
     /// ```
     ///
-    /// Each is called once, after the closure of the same name that runs on the callback queue and before dependents
-    /// start, and is released on the main thread. The main queue must be running: an app's does. Set them before the
-    /// group is added to a queue. A second call replaces those that it names.
+    /// Each closure is called once, after the closure of the same name that runs on the callback queue and before
+    /// dependents start. It is released on the main thread. The main queue must be running, as it does in an app. Set
+    /// the closures before the group is added to a queue. A second call replaces only the closures that it passes.
     ///
     /// - Parameters:
-    ///   - success: called when the group has succeeded, after ``success``; nil to leave it as it is.
-    ///   - failure: called when it has failed or was cancelled, after ``failure``. Default nil.
+    /// - success: called when the group has succeeded, after ``success``. `nil` keeps the current closure.
+    /// - failure: called when the group has failed or was cancelled, after ``failure``. Defaults to `nil`, which keeps
+    ///   the current closure.
     public final func onMain(
         success: (@MainActor (GroupOperation) -> Void)?,
         failure: (@MainActor (GroupOperation, NetworkError) -> Void)? = nil
     ) {
-        // Released outside the lock.
+        // Release the old closures outside the lock.
         if let success { withExtendedLifetime(state.withLock { $0.closuresOnMain.setSuccess(success) }) {} }
         if let failure { withExtendedLifetime(state.withLock { $0.closuresOnMain.setFailure(failure) }) {} }
     }
 
     /// Accepts no closure from now on.
     ///
-    /// - Returns: the call of the delegate and the closures, for the callback queue; nil when there is nothing to call.
+    /// - Returns: a closure for the callback queue that calls the delegate and the closures; `nil` if there is nothing
+    ///   to call.
     final func takeEndCallback(_ error: NetworkError?) -> Then? {
-        // Not under the lock: this may be the last reference to it.
+        // Read the delegate outside the lock, because this may be the last reference to it.
         let hasDelegate = delegate != nil
         let (isAwaited, isAwaitedOnMain) = state.withLock { state in
             state.closures.close()
@@ -185,7 +189,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
             } else {
                 self.delegate?.groupOperationDidSucceed(self)
             }
-            // Taken only now: they may have been released since.
+            // Take the closures only now, because they may have been released since.
             let (success, failure) = self.state.withLock { $0.closures.take() }
             if let error { failure?(self, error) } else { success?(self) }
             guard isAwaitedOnMain else {
@@ -211,14 +215,14 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     }
 
     private func releaseClosures() {
-        // Outside the lock.
+        // Release the closures outside the lock.
         withExtendedLifetime(state.withLock { $0.closures.take() }) {}
         withExtendedLifetime(state.withLock { $0.closuresOnMain.take() }) {}
     }
 
     // MARK: - The work
 
-    /// Starts the children. A subclass may override it to add children first, and must call `super`.
+    /// Starts the children. A subclass can override it to add children first, and must call `super`.
     open override func execute() {
         state.withLock { $0.group.begin() }
         handOn()
@@ -253,8 +257,9 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     }
 }
 
-/// The delegate of a batch or a chain, told of each child in the order in which they finish, and of the end, before the
-/// closures. Called on the group's callback queue, one call at a time. Every method does nothing by default.
+/// The delegate of a batch or a chain. It is notified of each child in the order in which they finish, and of the end,
+/// before the closures. Its methods are called on the group's callback queue, one call at a time. Every method does
+/// nothing by default.
 ///
 /// ```swift
 /// final class ImportStatus: GroupOperationDelegate {
@@ -264,12 +269,13 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 /// }
 /// ```
 public protocol GroupOperationDelegate: AnyObject, Sendable {
-    /// A child has finished, with success or failure, and its own callbacks have run; in a chain its `then` runs next.
-    /// A group that has not failed does not end before this returns, so another child may be added.
+    /// Called when a child has finished, with success or failure, and its own callbacks have run. In a chain, its
+    /// `then` runs next. A group that has not failed does not end before this method returns, so the method can add
+    /// another child.
     func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int)
-    /// The group has succeeded; with ``BatchOperation/Policy/collectAll`` children may have failed.
+    /// Called when the group has succeeded. With ``BatchOperation/Policy/collectAll``, children may have failed.
     func groupOperationDidSucceed(_ group: GroupOperation)
-    /// The group has failed or was cancelled.
+    /// Called when the group has failed or was cancelled.
     func groupOperation(_ group: GroupOperation, didFailWith error: NetworkError)
 }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A job that carries one ``APIRequest`` to one outcome: its item, or a ``NetworkError``.
+/// A job that sends one ``APIRequest`` and ends with its item or a ``NetworkError``.
 ///
 /// ```swift
 /// let operation = RequestOperation(ProfileRequest(user: 7))
@@ -9,34 +9,34 @@ import Foundation
 /// NetworkQueue.shared.addOperation(operation)
 /// ```
 ///
-/// Or, in a task: `let profile = try await operation.value`. The closures and the outcome are those of an
-/// ``ItemOperation``. The answer is decoded and mapped on a background queue.
+/// In a task, write `let profile = try await operation.value`. The closures and the outcome are those of
+/// ``ItemOperation``. The response is decoded and mapped on a background queue.
 open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @unchecked Sendable {
-    // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
+    // Sendable because all mutable state is in `state`, under its lock. Subclasses are responsible for their own state.
 
-    /// An operation for ``HostConfiguration/shared`` as it is now.
+    /// Creates an operation for the current ``HostConfiguration/shared``.
     public init(_ request: Request) {
         super.init(request, request.options, of: nil)
         noteTraits()
     }
 
-    /// An operation for the host of a service.
+    /// Creates an operation for the host of a service.
     ///
     /// - Parameters:
-    ///   - request: the request, which is sent when the operation runs.
-    ///   - service: gives the host, and cancels this operation's call when it is cancelled itself.
+    /// - request: the request to send when the operation runs.
+    /// - service: the service, which determines the host. Cancelling it cancels this operation's call.
     public init(_ request: Request, service: EasyNetworkService) {
         super.init(request, request.options, of: service)
         noteTraits()
     }
 
-    /// An operation with other options than those of its request.
+    /// Creates an operation with other options than its request's.
     package init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
         super.init(request, options, of: service)
         noteTraits()
     }
 
-    /// An operation whose request is made from other items: see ``ItemOperation/then(_:)``.
+    /// Creates an operation whose request is made from other items. See ``ItemOperation/then(_:)``.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
         super.init(service: service) { try makeRequest() }
         noteTraits()
@@ -48,8 +48,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     // MARK: - The response
 
-    /// Called once with the item and the ``ItemOperation/response``, on the callback queue, after
-    /// ``ItemOperation/success``. Set it before the operation is added to a queue. Default nil.
+    /// A closure that is called once with the item and the ``ItemOperation/response``, on the callback queue, after
+    /// ``ItemOperation/success``. Set it before the operation is added to a queue. Defaults to `nil`.
     ///
     /// ```swift
     /// let users = RequestOperation(GetUsers())
@@ -67,14 +67,13 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         }
     }
 
-    /// Sets closures that run on the main actor, as `onMain(success:failure:cached:)`, with the
-    /// ``ItemOperation/response`` beside the item.
+    /// Sets closures that run on the main actor. In contrast to `onMain(success:failure:cached:)`, the success closure
+    /// also gets the ``ItemOperation/response``.
     ///
     /// - Parameters:
-    ///   - successWithResponse: gets the item and the response; it takes the place of the success closure on the main
-    ///     actor.
-    ///   - failure: gets the error. Default nil.
-    ///   - cached: gets the cache's item. Default nil.
+    /// - successWithResponse: gets the item and the response. It replaces the success closure on the main actor.
+    /// - failure: gets the error. Defaults to `nil`, which keeps the current closure.
+    /// - cached: gets the cache's item. Defaults to `nil`, which keeps the current closure.
     public final func onMain(
         successWithResponse: @escaping @MainActor (Request.Item, NetworkResponse) -> Void,
         failure: (@MainActor (NetworkError) -> Void)? = nil,
@@ -83,8 +82,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         setOnMain({ successWithResponse(Self.typed($0), $1 ?? NetworkResponse()) }, failure, cached)
     }
 
-    /// The item and the ``ItemOperation/response``, when the operation has finished and its closures have run. It waits
-    /// as ``ItemOperation/value`` does.
+    /// The item and the ``ItemOperation/response``, available when the operation has finished and its closures have
+    /// run. Tasks wait for it as for ``ItemOperation/value``.
     ///
     /// ```swift
     /// let users = RequestOperation(GetUsers())
@@ -99,7 +98,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     }
 
     /// Whether the ``ItemOperation/response`` keeps its body, which then stays in memory as long as the operation. Set
-    /// it before the operation is added to a queue. Default false.
+    /// it before the operation is added to a queue. Defaults to `false`.
     public final var keepsResponseBody: Bool {
         get { option { $0.keepsResponseBody } }
         set { setOption(\.keepsResponseBody, newValue) }
@@ -107,21 +106,24 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     // MARK: - The cache
 
-    /// Called at most once with the cache's item, before all callbacks of the end, when the network's will follow: the
-    /// policy is ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the
-    /// operation is added to a queue. Default nil.
+    /// A closure that is called at most once with the cache's item, if the network's item follows
+    /// (``CachePolicy/Reading/cacheThenNetwork``). It runs on the callback queue, before all callbacks of the end, and
+    /// is not called once the operation is cancelled. Set it before the operation is added to a queue. Defaults to
+    /// `nil`.
     public final var cached: (@Sendable (Request.Item) -> Void)? {
         get { state.withLock { $0.closures.cached } }
         set { state.setClosure(isRemoved: newValue == nil) { $0.cached = Self.erased(newValue) } }
     }
 
-    /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.
+    /// The cache's item, if the network's item was to follow; otherwise `nil`. It remains available after the network's
+    /// item has arrived.
     public final var cachedItem: Request.Item? {
         state.withLock { $0.cachedItem }.map(Self.typed)
     }
 
-    /// Whether the operation goes past the cache this once: nothing is read from there, whatever the request's policy
-    /// says, and nothing stored is confirmed. The answer is stored as the policy says. Default false.
+    /// Whether this operation ignores the cache. It then reads nothing from the cache, whatever the request's policy
+    /// is, and doesn't revalidate a stored response. The response is stored as the policy requires. Defaults to
+    /// `false`.
     ///
     /// ```swift
     /// let reload = RequestOperation(GetNews())
@@ -129,8 +131,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// NetworkQueue.shared.addOperation(reload)
     /// ```
     ///
-    /// Set it before the operation is added to a queue. It joins only operations that ignore the cache as well
-    /// (``RepeatPolicy/join``).
+    /// Set it before the operation is added to a queue. With ``RepeatPolicy/join``, the operation joins only operations
+    /// that ignore the cache as well.
     public final var ignoresCache: Bool {
         get { option({ $0.ignoresCache }) }
         set { setOption(\.ignoresCache, newValue) }
@@ -138,12 +140,13 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     // MARK: - The work
 
-    /// Sends the request. A subclass that makes other calls of its ``ServiceOperation/service`` calls `super` before
-    /// them, or in their closures: until the request is sent, the failure of a call that no closure hears ends the
-    /// operation.
+    /// Sends the request. A subclass that makes other calls of its ``ServiceOperation/service`` must call `super`
+    /// before them, or in their closures. Until the request is sent, the failure of a call without a closure for it
+    /// ends the operation.
     open override func execute() {
         guard var call = takeRequest() else { return }
-        // Every initializer takes a `Request`: the cast holds. `as?` would look up the type of the optional at run time.
+        // Every initializer takes a `Request`, so the cast succeeds. `as?` would look up the optional's type at run
+        // time.
         // swift-format-ignore: NeverForceUnwrap
         let request = call.request as! Request
         let (own, ignoresCache, keepsBody) = option { (RepeatSetting($0), $0.ignoresCache, $0.keepsResponseBody) }
@@ -156,7 +159,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         send(call)
     }
 
-    /// Hands over the cache's item; what follows waits until that is done.
+    /// Delivers the cache's item. The callbacks of the end wait until it is delivered.
     private func deliverCached(_ item: any Sendable) {
         let hasDelegate = delegate != nil
         let delivery = state.withLock { state -> Promise<Void>? in
@@ -168,7 +171,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         }
         guard let delivery else { return }
         deliveryQueue.add {
-            // Taken only now: it may have been released before.
+            // Take the closure only now, because it may have been released since.
             let (closure, isAwaitedOnMain) = self.state.withLock { state in
                 (state.closures.cached.take(), state.closures.onMain?.cached != nil)
             }
@@ -189,10 +192,10 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     // MARK: - Sharing
 
-    /// An operation that joins only waits for the carrier of the message.
+    /// Returns the role of the operation. An operation that joins another only waits for the carrier of the message.
     override func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) {
         var role = super.repeatRole(own)
-        // The policy of a request which is made later is known only then.
+        // If the request is made later, its policy isn't known yet.
         guard own.policy == .join || ownTraits.needsPreparing else { return role }
         if case .request(let source)? = state.withLock({ $0.source }) {
             role.joinsAnother = joins(source, own)
@@ -202,11 +205,11 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         return role
     }
 
-    /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
+    /// Whether ``RepeatPolicy/join`` can share the response with other operations. Must not change.
     var mayShareAnswer: Bool { true }
 
-    /// - Returns: a closure that gets the response to a message of several operations; nil when this one sends its
-    ///   request itself.
+    /// - Returns: a closure that gets the response to a message of several operations; `nil` if this operation sends
+    ///   its request itself.
     private func sharedResponse(
         to request: CallRequest,
         _ own: RepeatSetting
@@ -214,25 +217,25 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         guard joins(request, own), let message = sharedMessage(for: request), let queue = scheduling?.queue else {
             return nil
         }
-        // It has a slot if it joins only by what was set since it was added.
+        // The operation has a slot if it joins only because of options that were set after it was added.
         releaseSlot()
         return { await queue.response(to: message, for: self) }
     }
 
-    /// Whether the operation does not send its request itself.
+    /// Returns whether another operation sends the request for this one.
     private func joins(_ source: CallRequest, _ own: RepeatSetting) -> Bool {
         let options = source.options
         let (policy, key) = own.over(options)
-        // A request of a refresh would wait for those that wait for the refresh.
+        // A request of a refresh would wait for requests that wait for the refresh.
         guard policy == .join, mayShareAnswer, !own.isPartOfRefresh, key != nil || !options.changesMessages else {
             return false
         }
-        // Each has its item of the cache, and the message may be sent once the others have ended.
+        // Each operation has its own cached item, and the message can be sent after the others have ended.
         let cache = options.cache ?? callGroup.host.settings.cachePolicy(for: source.request.method)
         return cache.reading != .cacheThenNetwork || ignoresCache
     }
 
-    /// - Returns: nil when the operation sends its request itself.
+    /// - Returns: the message to share; `nil` if the operation sends its request itself.
     final func sharedMessage(for source: CallRequest) -> SharedMessage? {
         let own = option { RepeatSetting($0) }
         guard joins(source, own), let request = source.request as? Request,
@@ -244,7 +247,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
                 snapshot,
                 itemType: Request.Item.self,
                 ignoresCache: ignoresCache,
-                // A group that the operation is a part of holds its categories already.
+                // A group that contains the operation already holds its own categories.
                 categories: mutualExclusionCategories.subtracting(option({ $0.heldCategories }))
             ),
             snapshot: snapshot,

@@ -44,7 +44,8 @@ struct DeadlineTests {
         expect(waiting.error?.message, equals: "the deadline of 7 s has passed: the operation waits for one of 1 slots")
         clock.advance(by: 3)
         await running.ended()
-        expect(running.error?.message == "the deadline of 10 s has passed: the operation runs" && running.executionCount == 1)
+        expect(running.error?.message, equals: "the deadline of 10 s has passed: the operation runs")
+        expect(running.executionCount, equals: 1)
         await expect(eventually { clock.pendingCount == 0 && queue.operationCount == 0 })
     }
 

@@ -6,21 +6,22 @@ struct DownloadLocation: Hashable, Sendable {
     private static let suffix = ".part"
 
     let directory: String
-    /// Nil when the server names the file.
+    /// The name of the file; `nil` if the server names it.
     let name: String?
     let part: String
-    /// Identifies the part however the path of the directory is written, links included.
+    /// A path that identifies the part, however the path of the directory is written, including symbolic links.
     let key: String
     var journal: String { part + ".journal" }
 
+    /// Creates the paths of a download.
+    ///
     /// - Parameters:
-    ///   - destination: a file, or a directory: its path ends with a slash, or one lies there.
-    ///   - resource: the digest of the address, for a file whose name is not known yet.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when no file can lie there.
+    /// - destination: a file, or a directory: its path ends with a slash, or a directory exists there.
+    /// - resource: the digest of the URL, for a file whose name is not known yet.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if no file can be stored there.
     init(_ destination: URL, resource: String) throws(NetworkError) {
         let path = destination.standardizedFileURL.path
-        // A C string ends at the first zero byte, and so, on Linux, does Foundation's path: the file would have another
-        // name.
+        // A C string ends at the first zero byte, as Foundation's path does on Linux. The file would have another name.
         let hasZero = destination.absoluteString.contains("%00") || path.utf8.contains(0)
         guard destination.isFileURL, !path.isEmpty, !hasZero else {
             throw NetworkError(
@@ -31,9 +32,9 @@ struct DownloadLocation: Hashable, Sendable {
         var found = stat()
         let kind = stat(path, &found) == 0 ? found.st_mode & S_IFMT : S_IFREG
         let last = destination.standardizedFileURL.lastPathComponent
-        // Replacing a device, /dev/null for one, would break more than this download.
+        // Replacing a device such as /dev/null would break more than this download.
         guard kind == S_IFDIR || kind == S_IFREG, last.utf8.count <= 255 else {
-            let reason = kind == S_IFREG ? "its name has more than 255 bytes" : "what lies there is not a regular file"
+            let reason = kind == S_IFREG ? "its name has more than 255 bytes" : "the existing file is not a regular file"
             throw NetworkError(code: .invalidRequest, message: "\(path) cannot be a destination: \(reason)")
         }
         if kind == S_IFDIR || destination.hasDirectoryPath {
@@ -51,7 +52,7 @@ struct DownloadLocation: Hashable, Sendable {
         key = Self.join(resolved.map { String(cString: $0) } ?? directory, Self.prefix + digest + Self.suffix)
     }
 
-    /// For messages.
+    /// The path for messages.
     var shown: String { name.map(path) ?? directory }
 
     func path(named name: String) -> String { Self.join(directory, name) }
@@ -61,18 +62,19 @@ struct DownloadLocation: Hashable, Sendable {
     }
 
     func removePart() {
-        // The part first: a journal without one says nothing.
+        // Remove the part first, because a journal without a part is ignored.
         unlink(part)
         unlink(journal)
     }
 
     // MARK: - The file
 
-    /// Moves the complete part to its destination in one step: there lies the old file or the new one, whole.
+    /// Moves the complete part to its destination in one step. The destination has either the complete old file or the
+    /// complete new one.
     ///
-    /// - Parameter replacing: as ``DownloadOperation/replacesExistingFile``.
+    /// - Parameter replacing: see ``DownloadOperation/replacesExistingFile``.
     /// - Returns: the path of the file that is the result.
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``; then the old file is still there.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``. The old file then still exists.
     func movePart(named name: String, replacing: Bool?) throws(NetworkError) -> String {
         let path = path(named: name)
         if replacing ?? (self.name != nil) {
@@ -87,24 +89,24 @@ struct DownloadLocation: Hashable, Sendable {
             if try linkPart(to: path) { return path }
         }
         guard replacing == false else {
-            throw .file("\(limit) files with the name of the download lie in \(directory)", EEXIST)
+            throw .file("\(limit) files with the name of the download exist in \(directory)", EEXIST)
         }
-        // The file that lies there is kept.
-        guard access(path, F_OK) == 0 else { throw .file("\(path) is a link to nothing") }
+        // Keep the existing file.
+        guard access(path, F_OK) == 0 else { throw .file("\(path) is a link to a missing file") }
         unlink(part)
         return path
     }
 
-    /// Moves the part to a path where nothing lies.
+    /// Moves the part to a path where no file exists.
     ///
-    /// - Returns: false when something lies there.
+    /// - Returns: `false` if a file exists there.
     private func linkPart(to path: String) throws(NetworkError) -> Bool {
         if link(part, path) == 0 {
             unlink(part)
             return true
         }
         guard errno != EEXIST else { return false }
-        // Not every file system has links. There an empty file takes the name, and the part replaces it.
+        // Some file systems have no hard links. An empty file then takes the name, and the part replaces it.
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else {
             if errno == EEXIST { return false }
@@ -121,7 +123,7 @@ struct DownloadLocation: Hashable, Sendable {
 
     // MARK: - Data protection
 
-    /// Lets a part or its journal be written while the device is locked, whatever its directory says.
+    /// Lets a part or its journal be written while the device is locked, whatever the protection of its directory is.
     static func letFileBeWrittenWhileLocked(_ path: String) {
         #if canImport(Darwin)
         let attributes = [FileAttributeKey.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication]
@@ -129,7 +131,7 @@ struct DownloadLocation: Hashable, Sendable {
         #endif
     }
 
-    /// The finished file has the protection of its directory, as any new file there.
+    /// Gives the part the protection of its directory, as any new file there has it.
     private func protectPartAsDirectory() {
         #if canImport(Darwin)
         let protection = try? FileManager.default.attributesOfItem(atPath: directory)[.protectionKey]
@@ -140,11 +142,12 @@ struct DownloadLocation: Hashable, Sendable {
 
     // MARK: - Cleanup
 
-    /// How long the parts of other downloads are kept, in seconds.
+    /// The time in seconds for which the parts of other downloads are kept.
     private static let partLifetime: TimeInterval = 7 * 24 * 3_600
     private static let cleaned = Locked<Set<String>>([])
 
-    /// Removes old parts of other downloads from the directory, unless a download has them open; once in a process.
+    /// Removes old parts of other downloads from the directory, except open ones. Runs once for each directory in a
+    /// process.
     func cleanUpOnce(at now: Date) {
         let limit = now - Self.partLifetime
         guard Self.cleaned.withLock({ $0.insert(directory).inserted }),
@@ -155,7 +158,7 @@ struct DownloadLocation: Hashable, Sendable {
             if name.hasSuffix(Self.suffix) {
                 if Self.removeUnlocked(path, before: limit) { unlink(path + ".journal") }
             } else if let end = name.range(of: Self.suffix + ".") {
-                // A journal goes with its part. A kill may leave one without.
+                // Remove a journal whose part is missing, as a kill can leave it.
                 let part = self.path(named: name[..<end.lowerBound] + Self.suffix)
                 if access(part, F_OK) != 0, errno == ENOENT { Self.removeUnlocked(path) }
             }

@@ -4,7 +4,7 @@ import Foundation
 struct FileCalls: Sendable {
     var write: @Sendable (Int32, UnsafeRawPointer, Int, Int64) -> Int = { pwrite($0, $1, $2, off_t($3)) }
     var lock: @Sendable (Int32) -> Int32 = { flock($0, LOCK_EX | LOCK_NB) }
-    /// The free bytes in the file system of a directory; nil when it does not say.
+    /// Returns the free bytes in the file system of a directory; `nil` if that is unknown.
     var freeBytes: @Sendable (String) -> Int64? = { path in
         var found = statvfs()
         guard statvfs(path, &found) == 0 else { return nil }
@@ -14,74 +14,74 @@ struct FileCalls: Sendable {
     }
 }
 
-/// The part of a file that has come, open and locked against other processes.
+/// The received part of a file, open and locked against other processes.
 ///
-/// Used by one ``DownloadWriter``, one call at a time.
+/// One ``DownloadWriter`` uses it, one call at a time.
 final class PartialFile: @unchecked Sendable {
-    // Sendable because nothing in it changes but `descriptor`, in `close()`, which is called last.
+    // Sendable because only `descriptor` changes, in `close()`, which is called last.
     let location: DownloadLocation
     private var descriptor: Int32
     private let calls: FileCalls
 
-    /// Opens or makes the part, and locks it. Anything else that lies there is removed without being opened.
+    /// Opens or creates the part, and locks it. Any other item at its path is removed without being opened.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``; ``NetworkError/Code/refused`` when another process has it.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``, or ``NetworkError/Code/refused`` if another process holds the
+    ///   part.
     init(_ location: DownloadLocation, calls: FileCalls = FileCalls()) throws(NetworkError) {
         self.location = location
         self.calls = calls
-        // Another process may move the part between the opening and the locking.
+        // Another process can move the part between opening and locking.
         for _ in 0..<8 {
-            // The owner of a new file is not checked: on some file systems everything belongs to another user.
+            // Don't check the owner of a new file, because on some file systems every file belongs to another user.
             var descriptor = open(location.part, O_RDWR | O_CREAT | O_EXCL | Self.flags, 0o666)
             let isNew = descriptor >= 0
             if isNew { DownloadLocation.letFileBeWrittenWhileLocked(location.part) }
             var isReadOnly = false
             if !isNew, errno == EEXIST {
                 descriptor = open(location.part, O_RDWR | Self.flags)
-                // The part of another user may be locked, too.
+                // Another user's part can be locked, too.
                 isReadOnly = descriptor < 0 && errno == EACCES
                 if isReadOnly { descriptor = open(location.part, O_RDONLY | Self.flags) }
-                // It has just been removed, or is a link or a socket.
+                // The part has just been removed, or is a link or a socket.
                 if descriptor < 0, errno == ENOENT { continue }
                 if descriptor < 0, errno == ELOOP || errno == ENXIO, unlink(location.part) == 0 { continue }
             }
             guard descriptor >= 0 else {
-                throw .file("no file can be made in \(location.directory)")
+                throw .file("no file can be created in \(location.directory)")
             }
             self.descriptor = descriptor
-            // Without locks in the file system, other processes are not kept out.
+            // If the file system has no locks, other processes are not excluded.
             guard calls.lock(descriptor) == 0 || ![EWOULDBLOCK, EINTR].contains(errno) else {
                 Foundation.close(descriptor)
                 throw NetworkError(
                     code: .refused,
-                    message: "another process downloads to \(location.shown); its part cannot be shared"
+                    message: "another process already downloads to \(location.shown), and its part cannot be shared"
                 )
             }
             let isInPlace = Self.isSame(descriptor, location.part)
-            // A kill while the part was moved leaves it with a second name; writing to it would change the finished
-            // file.
+            // A kill during the move leaves the part with a second name. Writing to it would change the finished file.
             let isPart = isNew || (!isReadOnly && Self.ownStatus(descriptor).map { $0.st_nlink <= 1 } == true)
             if isInPlace, isPart { return }
             let isGone = !isInPlace || unlink(location.part) == 0
             let number = errno
             Foundation.close(descriptor)
             guard isGone else {
-                throw .file("\(location.part) is not a part of this user's, and cannot be removed", number)
+                throw .file("\(location.part) is not a part of this user, and cannot be removed", number)
             }
         }
-        throw NetworkError(code: .refused, message: "others download to \(location.shown); their part cannot be shared")
+        throw NetworkError(code: .refused, message: "other processes download to \(location.shown)")
     }
 
     private static let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
 
-    /// In bytes; nil when it is not a regular file.
+    /// The size in bytes; `nil` if the part is not a regular file.
     var size: Int64? {
         var found = stat()
         guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG else { return nil }
         return Int64(found.st_size)
     }
 
-    /// Whether the file still has the path of the part.
+    /// Whether the file is still at the path of the part.
     var isInPlace: Bool { Self.isSame(descriptor, location.part) }
 
     func write(_ data: Data, at offset: Int64) throws(NetworkError) {
@@ -101,18 +101,18 @@ final class PartialFile: @unchecked Sendable {
 
     func truncate(to size: Int64 = 0) throws(NetworkError) {
         guard ftruncate(descriptor, off_t(size)) == 0 else {
-            throw .file("the part in \(location.directory) cannot be cut to \(size) bytes")
+            throw .file("the part in \(location.directory) cannot be truncated to \(size) bytes")
         }
     }
 
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the disk has less room.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile`` if the disk has less free space.
     func check(room wanted: Int64) throws(NetworkError) {
         guard let free = calls.freeBytes(location.directory), free < wanted else { return }
-        throw .file("the download needs \(wanted) more bytes in \(location.directory), and \(free) are free", ENOSPC)
+        throw .file("the download needs \(wanted) more bytes in \(location.directory), but \(free) are free", ENOSPC)
     }
 
-    /// - Returns: a closure that returns when all that was written has reached the disk. It has a descriptor of its
-    ///   own, for it may take long on another thread.
+    /// - Returns: a closure that stores everything written on the disk, and returns whether it succeeded. The closure
+    ///   has its own descriptor, because it can take long on another thread.
     func makeSync() -> (@Sendable () -> Bool)? {
         let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0 else { return nil }
@@ -140,13 +140,14 @@ final class PartialFile: @unchecked Sendable {
     }
 
     func close() {
-        // Without it the lock would last as long as any copy of the descriptor: that of a sync, or of a child process.
+        // Unlock explicitly. Otherwise the lock lasts as long as any copy of the descriptor, such as a sync's or a
+        // child process's.
         flock(descriptor, LOCK_UN)
         Foundation.close(descriptor)
         descriptor = -1
     }
 
-    /// The status of an open file; nil unless it is a regular file of this user.
+    /// Returns the status of an open file; `nil` unless it is a regular file of this user.
     static func ownStatus(_ descriptor: Int32) -> stat? {
         var found = stat()
         guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG, found.st_uid == geteuid() else {
@@ -164,9 +165,9 @@ final class PartialFile: @unchecked Sendable {
 }
 
 extension NetworkError {
-    /// The failure of a call to the system about a file.
+    /// Returns the error for a failed system call on a file.
     ///
-    /// - Parameter number: the reason. Default that of the last call.
+    /// - Parameter number: the error number. Defaults to the last call's `errno`.
     package static func file(_ message: String, _ number: Int32 = errno) -> NetworkError {
         let code = POSIXErrorCode(rawValue: number)
         return NetworkError(

@@ -1,15 +1,15 @@
 import Foundation
 
-/// The state of a partial file. It lies beside the part, so that a later download can resume it.
+/// The state of a partial file. It is stored next to the part, so that a later download can resume it.
 struct ResumeJournal: Codable, Equatable, Sendable {
     struct Segment: Codable, Equatable, Sendable {
         /// The offset of its first byte in the file.
         var lower: Int64
-        /// The offset after its last byte; nil while it is not known.
+        /// The offset after its last byte; `nil` while it is unknown.
         var upper: Int64?
-        /// How many bytes of it have been written.
+        /// The number of its bytes that have been written.
         var count: Int64 = 0
-        /// How many of them have reached the disk, and survive a crash of the machine.
+        /// The number of its bytes that have reached the disk, and survive a crash of the machine.
         var safeCount: Int64 = 0
 
         var isComplete: Bool { upper == lower + count }
@@ -18,23 +18,24 @@ struct ResumeJournal: Codable, Equatable, Sendable {
     static let currentVersion = 1
 
     var version = ResumeJournal.currentVersion
-    /// The digest of the address, which may have secrets in it. Nil when the bytes are of several addresses.
+    /// The digest of the URL, which can contain secrets; `nil` if the bytes are from several URLs.
     var resource: String?
-    /// The digest of the address that answered, after redirects; nil when there were several.
+    /// The digest of the URL that responded, after redirects; `nil` if there were several.
     var location: String?
-    /// Tells this state of the file from others; nil when no later download could use the part.
+    /// The validator, which distinguishes this state of the file from others; `nil` if no later download could use the
+    /// part.
     var validator: RangeValidator?
-    /// The length of the file; nil while it is not known.
+    /// The length of the file; `nil` while it is unknown.
     var total: Int64?
     var segments = [Segment(lower: 0)]
-    /// The run of the machine in which it was written; nil when the system does not say. In the same run all that was
-    /// written is there, even after a crash of the process.
+    /// The identifier of the system boot in which the journal was written; `nil` if the system has none. Until the next
+    /// boot, all written bytes exist, even after a crash of the process.
     var boot: String?
 
-    /// The journal as far as it can be trusted now.
+    /// Returns the journal with the bytes that can currently be trusted.
     ///
-    /// - Parameter size: of the part, in bytes.
-    /// - Returns: nil when it says nothing about this part.
+    /// - Parameter size: the size of the part in bytes.
+    /// - Returns: the journal; `nil` if it does not describe this part.
     func trusted(boot: String?, size: Int64) -> ResumeJournal? {
         guard version == Self.currentVersion, isSound else { return nil }
         var journal = self
@@ -46,7 +47,7 @@ struct ResumeJournal: Codable, Equatable, Sendable {
         return journal
     }
 
-    /// Whether the segments cover the file, each byte once; the file may have been altered.
+    /// Whether the segments cover the file, each byte once. The journal's file may have been altered.
     private var isSound: Bool {
         var position: Int64 = 0
         for (index, segment) in segments.enumerated() {
@@ -60,17 +61,17 @@ struct ResumeJournal: Codable, Equatable, Sendable {
         return !segments.isEmpty && total == position
     }
 
-    /// No file is longer, and the sum of two such numbers fits.
+    /// No file is longer than this limit, and the sum of two such numbers does not overflow.
     private static let lengthLimit = Int64.max / 4
 }
 
 // MARK: - Its file
 
 extension ResumeJournal {
-    /// No journal has more bytes: it has some hundred for each segment.
+    /// No journal is longer than this limit, because it has several hundred bytes for each segment.
     private static let byteLimit = 16_777_216
 
-    /// - Returns: nil when no readable journal of this user lies there.
+    /// - Returns: `nil` if no readable journal of this user exists there.
     init?(at path: String) {
         guard let (descriptor, _) = try? RegularFile.open(path, O_RDONLY) else { return nil }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -80,15 +81,15 @@ extension ResumeJournal {
         self = journal
     }
 
-    /// Replaces the journal in one step. A failure costs bytes later, and is not an error now.
+    /// Replaces the journal in one step. A failure is no error now, but costs bytes later.
     func write(to path: String) {
         guard let data = try? JSONEncoder().encode(self) else { return }
         let new = path + ".new"
-        // Left by a kill, or made by another program.
+        // A kill can have left the file, or another program can have created it.
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            // On a full disk the existing journal stays, since its replacement might not fit.
+            // On a full disk, keep the existing journal, because its replacement might not fit.
             if errno != ENOSPC, errno != EDQUOT { overwrite(path, data) }
             return
         }
@@ -98,8 +99,8 @@ extension ResumeJournal {
         if !isWritten || rename(new, path) != 0 { unlink(new) }
     }
 
-    /// Overwrites the journal. No file can be created in a directory with the protection `complete`
-    /// while the device is locked. A kill in between leaves a beginning, which is not read as a journal.
+    /// Overwrites the journal. No file can be created in a directory with the protection `complete` while the device is
+    /// locked. A kill during the write leaves an incomplete file, which is not read as a journal.
     private func overwrite(_ path: String, _ data: Data) {
         guard let (descriptor, _) = try? RegularFile.open(path, O_WRONLY) else { return }
         defer { close(descriptor) }
@@ -107,12 +108,12 @@ extension ResumeJournal {
         _ = data.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
     }
 
-    /// Identifies the run of the machine; nil where the system does not tell.
+    /// The identifier of the current system boot; `nil` if the system has none.
     static let currentBoot: String? = {
         #if os(Linux)
         try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).trimmed
         #elseif canImport(Darwin)
-        // Not kern.boottime, which moves when the clock is set.
+        // kern.boottime is unsuitable, because it changes when the clock is set.
         var text = [UInt8](repeating: 0, count: 64)
         var size = text.count
         guard sysctlbyname("kern.bootsessionuuid", &text, &size, nil, 0) == 0 else { return nil }
