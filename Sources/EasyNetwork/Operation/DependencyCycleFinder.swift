@@ -38,7 +38,7 @@ enum DependencyCycleFinder {
     /// is none.
     static func cycle(through operation: NetworkOperation) -> [Operation]? {
         let start = Node.start(operation)
-        // Two edges, one removed before the other was added, can look like a cycle. Only a real one is found again.
+        // Search twice, because two edges can look like a cycle if one was removed before the other was added.
         guard path(from: start, to: start) != nil else { return nil }
         return path(from: start, to: start)
     }
@@ -52,7 +52,7 @@ enum DependencyCycleFinder {
         return search.path { $0 == .end(waiting) }.map { [waiting] + $0 }
     }
 
-    /// Returns the groups from `group` down to `child` and back, if `child` is already in `group`; otherwise `nil`.
+    /// Returns the groups from `child` down to `group` and back, if `group` is already in `child`; otherwise `nil`.
     static func nesting(of group: GroupOperation, in child: GroupOperation) -> [Operation]? {
         if group === child { return [group, group] }
         var search = Search(from: .end(group)) { event in

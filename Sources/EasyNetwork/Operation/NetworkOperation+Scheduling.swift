@@ -1,6 +1,6 @@
 import Foundation
 
-/// The queue of an operation and its job there.
+/// The queue of an operation, and its job there.
 struct Scheduling {
     let queue: NetworkQueue
     let job: NetworkQueue.Job
@@ -8,10 +8,10 @@ struct Scheduling {
 
 /// The interface of an operation for its queue.
 extension NetworkOperation {
-    /// The listeners of the operation's queue.
+    /// The event listeners of the operation's queue.
     final var broadcast: EventBroadcast? { scheduling?.queue.broadcast }
 
-    /// Tells the listeners of the operation's queue.
+    /// Posts an event to the listeners of the operation's queue.
     ///
     /// - Returns: the owners of the listeners.
     @discardableResult
@@ -20,13 +20,13 @@ extension NetworkOperation {
         return scheduling.queue.tell(kind, of: scheduling.job, callNumber: callNumber)
     }
 
-    /// The dependencies of an operation that becomes a job, whether anything outside of that queue waits for it, and
-    /// whether it only has to end.
+    /// What a queue needs of an operation that becomes a job: its dependencies, whether anything outside of that queue
+    /// waits for it, whether its outcome is known, and its deadline in seconds.
     typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool, isOver: Bool, deadline: TimeInterval?)
 
-    /// Assigns the operation to a queue, once: an operation that has a queue or has been started is not assigned again.
+    /// Assigns the operation to a queue, once. An operation that has a queue or has been started is not assigned.
     ///
-    /// - Returns: nil when it is not assigned.
+    /// - Returns: `nil` if the operation is not assigned.
     final func adopt(_ scheduling: Scheduling) -> Adoption? {
         core.withLock { state -> Adoption? in
             guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
@@ -37,13 +37,13 @@ extension NetworkOperation {
         }
     }
 
-    /// Whether a queue has the operation, or it has been started. A plain `OperationQueue` shows itself by asking
-    /// whether the operation is ready.
+    /// Whether the operation is on a queue, or has been started. A plain `OperationQueue` is noticed when it reads
+    /// `isReady`.
     final var isTaken: Bool {
         core.withLock { $0.isTaken }
     }
 
-    /// The operation's job in `queue`; nil when it is not there, or not any more.
+    /// Returns the operation's job in `queue`; `nil` if it has none there, or no longer.
     final func job(in queue: NetworkQueue) -> NetworkQueue.Job? {
         core.withLock { $0.scheduling?.queue === queue ? $0.scheduling?.job : nil }
     }
@@ -52,12 +52,12 @@ extension NetworkOperation {
         core.withLock { $0.scheduling }
     }
 
-    /// The callback queue that was given to the operation, or else to its queue.
+    /// The callback queue that was set for the operation; otherwise its queue's.
     final var chosenCallbackQueue: DispatchQueue? {
         core.withLock { $0.options?.callbackQueue ?? $0.scheduling?.queue.callbackQueue }
     }
 
-    /// Whether it is a part of other jobs, which no event names.
+    /// Whether the operation is a part of other jobs, so that events do not name it.
     final var isHidden: Bool { traits.isHidden }
 
     final var shownID: UInt64? { isHidden ? nil : operationID }
@@ -68,37 +68,37 @@ extension NetworkOperation {
     }
 }
 
-/// Giving the slot back for a while.
+/// Giving up the slot for a while.
 extension NetworkOperation {
-    /// Gives the operation's slot in its ``NetworkQueue`` back while it waits for something: a moment, a token, the
-    /// network. It counts in no limit then.
+    /// Gives up the operation's slot in its ``NetworkQueue`` while it waits for something, such as a delay, a token or
+    /// the network. The operation then counts in no limit.
     ///
-    /// Call it from ``execute()`` or later. Without a `NetworkQueue` it does nothing.
+    /// Call it from ``execute()`` or later. Without a `NetworkQueue`, it has no effect.
     public final func releaseSlot() {
         releaseSlot { true }
     }
 
-    /// - Parameter isWanted: called under the queue's lock when the slot would be given back, so that a task which has
-    ///   taken the slot over does not lose it.
+    /// - Parameter isWanted: called under the queue's lock before the slot is given up, so that a task that has taken
+    ///   the slot over does not lose it.
     final func releaseSlot(if isWanted: () -> Bool) {
         if let scheduling { scheduling.queue.operationDidReleaseSlot(scheduling.job, if: isWanted) }
     }
 
-    /// Asks for a slot again, and runs `action` when the operation's turn has come, on a background queue.
+    /// Requests a slot again, and runs `action` on a background queue when the operation has it.
     ///
-    /// The operation waits among those of its priority like any other that is ready. `action` does not run if the
-    /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. Called
-    /// again before there is a slot, it runs all the actions then.
+    /// The operation waits with its priority, like any other ready operation. `action` does not run if the operation
+    /// ends before. Without a `NetworkQueue`, or if the slot was not released, `action` runs at once. If this method is
+    /// called several times before there is a slot, all actions run then.
     public final func reclaimSlot(_ action: @escaping @Sendable () -> Void) {
         reclaimSlot(if: { true }) {
             if !self.hasOutcome { action() }
         }
     }
 
-    /// Asks for a slot again, and runs `action` when the operation has it, or has ended.
+    /// Requests a slot again, and runs `action` when the operation has it, or has ended.
     ///
-    /// - Parameter isWanted: called under the queue's lock when the slot would be asked for; if it returns false,
-    ///   nothing changes.
+    /// - Parameter isWanted: called under the queue's lock before the slot is requested. If it returns `false`, nothing
+    ///   changes.
     final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
         reclaimSlot(after: nil, if: isWanted, action)
     }
@@ -116,7 +116,7 @@ extension NetworkOperation {
         }
     }
 
-    /// Tells whether the operation, which has started, may give its slot to an urgent job from now on.
+    /// Sets whether the operation, which has started, can give its slot to an urgent job from now on.
     ///
     /// - Returns: whether it has its slot.
     @discardableResult
@@ -124,7 +124,7 @@ extension NetworkOperation {
         scheduling.map { $0.queue.operationSetsMayYield(mayYield, of: $0.job) } ?? true
     }
 
-    /// Gives the slot back, also one that has been asked for and has not come yet; the actions that wait for it are
+    /// Gives up the slot, even one that has been requested and is not yet available. The actions that wait for it are
     /// dropped.
     final func forgoSlot() {
         if let scheduling { scheduling.queue.operationForgoesSlot(of: scheduling.job) }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// A condition that must hold before an operation does its work: a session, the network, a permission.
+/// A condition that must hold before an operation does its work, such as a session, the network or a permission.
 ///
 /// ```swift
 /// extension OperationCondition {
 ///     static func signedIn(_ session: SessionStore) -> OperationCondition {
-///         // A single sign-in for all that wait.
+/// All waiting operations share one sign-in.
 ///         OperationCondition("signed in") { _ in
 ///             session.isValid ? nil : session.signInOperation
 ///         } holds: { _ in
@@ -17,13 +17,13 @@ import Foundation
 /// operation.addCondition(.all(.reachable(), .any(.signedIn(store), .guestAllowed)))
 /// ```
 ///
-/// Conditions are evaluated one after the other when the dependencies of the operation are over and its turn has come,
-/// before ``NetworkOperation/execute()``. During that time the operation takes no slot of its ``NetworkQueue``; when
-/// all hold, it asks for one again. On a plain `OperationQueue` they hold it too.
+/// Conditions are evaluated one after the other, before ``NetworkOperation/execute()``, when the operation's
+/// dependencies have ended and its turn has come. Meanwhile, the operation takes no slot of its ``NetworkQueue``. When
+/// all conditions hold, it requests a slot again. On a plain `OperationQueue`, the operation keeps its slot.
 public struct OperationCondition: Sendable {
     /// The name of the condition in messages.
     public let name: String
-    /// Runs the prerequisites unless it is silent, and throws when the condition does not hold.
+    /// Runs the prerequisites unless it is silent, and throws if the condition does not hold.
     let evaluate: @Sendable (NetworkOperation, _ isSilent: Bool) async throws -> Void
 
     private init(
@@ -38,16 +38,17 @@ public struct OperationCondition: Sendable {
     ///
     /// - Parameters:
     ///   - name: the name of the condition in messages.
-    ///   - prerequisite: a job that must be over before `holds` is called, for instance a sign-in; nil, the default,
-    ///     for none. It is added to the operation's ``NetworkQueue``, or else to ``NetworkQueue/shared``, unless a
-    ///     `NetworkQueue` has it already or it has been started; it must not be on an `OperationQueue`. Several
-    ///     operations may be given the same job. `holds` decides whether its outcome is good enough. It goes on when
-    ///     the operation is cancelled. Called once for each operation, on a background thread.
-    ///   - holds: called once for each operation, in a task. False ends the operation with
-    ///     ``NetworkError/Code/refused``. A ``NetworkError`` that it throws becomes the operation's own, a
-    ///     `CancellationError` becomes ``NetworkError/Code/cancelled``, and any other error the
-    ///     ``NetworkError/underlying`` one of ``NetworkError/Code/refused``. It may wait without a deadline, but must
-    ///     not block its thread. When the operation ends before, the task is cancelled and its result has no effect.
+    /// - prerequisite: returns a job that must end before `holds` is called, for example a sign-in, or `nil` if there
+    ///   is none. Called once for each operation, on a background thread. Defaults to `nil`. The job is added to the
+    ///   operation's ``NetworkQueue``, otherwise to ``NetworkQueue/shared``, unless it is already on a `NetworkQueue`
+    ///   or has started. It must not be on an `OperationQueue`. Several operations can get the same job. `holds`
+    ///   decides whether its outcome is sufficient. The job continues if the operation is cancelled.
+    /// - holds: called once for each operation, in a task. `false` ends the operation with
+    ///   ``NetworkError/Code/refused``. If it throws a ``NetworkError``, that is the operation's error. A
+    ///   `CancellationError` becomes ``NetworkError/Code/cancelled``. Any other error becomes the
+    ///   ``NetworkError/underlying`` error of ``NetworkError/Code/refused``. The closure can wait without a deadline,
+    ///   but must not block its thread. If the operation ends earlier, the task is cancelled and its result has no
+    ///   effect.
     public init(
         _ name: String,
         prerequisite: (@Sendable (NetworkOperation) -> Operation?)? = nil,
@@ -64,13 +65,14 @@ public struct OperationCondition: Sendable {
         }
     }
 
-    /// Holds while the network is reachable, or its status is unknown. A reachable network does not mean that the
-    /// server answers: the condition only saves attempts that cannot succeed.
+    /// Returns a condition that holds while the network is reachable, or its status is unknown. A reachable network
+    /// does not mean that the server responds: the condition only avoids attempts that cannot succeed.
     ///
     /// - Parameters:
-    ///   - reachability: the source of the status. Default: the system. A host on this machine needs none.
-    ///   - waits: whether an operation waits for the network, without a slot; false, the default, ends it at once with
-    ///     ``NetworkError/Code/refused``.
+    /// - reachability: the source of the status. Defaults to the system. A host on this machine needs no such
+    ///   condition.
+    /// - waits: whether an operation waits for the network, without a slot. With `false`, it ends at once with
+    ///   ``NetworkError/Code/refused``. Defaults to `false`.
     public static func reachable(
         _ reachability: NetworkReachability = .system,
         waits: Bool = false
@@ -90,17 +92,17 @@ public struct OperationCondition: Sendable {
 
     // MARK: - Combinations
 
-    /// Holds when all of these hold, also when there are none; fails with the error of the first one that does not.
-    /// They are evaluated in order, each after its own prerequisite.
+    /// Returns a condition that holds if all of these hold, or if there are none. It fails with the error of the first
+    /// one that does not hold. They are evaluated in order, each after its own prerequisite.
     public static func all(_ parts: OperationCondition...) -> OperationCondition {
         OperationCondition(name: list(parts, "and")) { operation, isSilent in
             for part in parts { try await part.evaluate(operation, isSilent) }
         }
     }
 
-    /// Holds when one of these holds. They are evaluated in order, each after its own prerequisite, until one does. If
-    /// none does, the operation ends with ``NetworkError/Code/refused`` and the error of the first one as
-    /// ``NetworkError/underlying``.
+    /// Returns a condition that holds if one of these holds. They are evaluated in order, each after its own
+    /// prerequisite, until one holds. If none holds, the operation ends with ``NetworkError/Code/refused``, and the
+    /// error of the first one is its ``NetworkError/underlying`` error.
     public static func any(_ parts: OperationCondition...) -> OperationCondition {
         let name = list(parts, "or")
         return OperationCondition(name: name) { operation, isSilent in
@@ -118,7 +120,7 @@ public struct OperationCondition: Sendable {
         }
     }
 
-    /// Holds when this one does not. Its prerequisite runs too.
+    /// Returns a condition that holds if this one does not. Its prerequisite runs too.
     public static func not(_ part: OperationCondition) -> OperationCondition {
         OperationCondition(name: "not " + part.name) { operation, isSilent in
             guard try await part.obstacle(operation, isSilent) != nil else {
@@ -132,7 +134,7 @@ public struct OperationCondition: Sendable {
         OperationCondition(name: name) { operation, _ in try await evaluate(operation, true) }
     }
 
-    /// The reason why it does not hold, nil when it does. Cancellation is thrown on.
+    /// Returns the reason why the condition does not hold; `nil` if it holds. Rethrows a cancellation.
     private func obstacle(_ operation: NetworkOperation, _ isSilent: Bool) async throws -> (any Error)? {
         do {
             try await evaluate(operation, isSilent)
@@ -154,10 +156,10 @@ extension NetworkOperation {
     /// Makes the operation wait until `condition` holds, and fail if it does not.
     ///
     /// Conditions are evaluated in the order in which they were added. Add them before the operation is added to a
-    /// queue; a condition that is added after its start is ignored.
+    /// queue. A condition that is added after the start is ignored.
     ///
-    /// Work that an override of `start()` does, and not ``execute()``, does not wait. Calls that it makes by a
-    /// ``ServiceOperation/service`` do.
+    /// Work in an override of `start()` instead of ``execute()`` does not wait for conditions. Calls that it makes
+    /// through a ``ServiceOperation/service`` do.
     public final func addCondition(_ condition: OperationCondition) {
         changeOptions { options, phase in
             guard phase == .waiting else { return }
@@ -165,12 +167,12 @@ extension NetworkOperation {
         }
     }
 
-    /// The conditions of the operation. Default none; empty once it has started.
+    /// The conditions of the operation. Defaults to an empty array; empty again once the operation has started.
     public final var conditions: [OperationCondition] {
         option { $0.conditions }
     }
 
-    /// Runs `work` when every condition holds and the operation has a slot again; ends the operation when one does not
+    /// Runs `work` when every condition holds and the operation has a slot again. Ends the operation if one does not
     /// hold. Called when the operation has been started.
     final func hold(until conditions: [OperationCondition], then work: @escaping @Sendable () -> Void) {
         releaseSlot()
@@ -193,28 +195,29 @@ extension NetworkOperation {
                 self.finish(.thrown(error, otherwise: .refused, prefix: "the condition '\(name)' does not hold: "))
             }
         }
-        // Cancelled, or finished manually.
+        // Cancel the task if the operation is cancelled, or finished by other code.
         whenFinished { task.cancel() }
     }
 
-    /// The name of the condition that holds the operation; nil when none does.
+    /// The name of the condition that is being evaluated; `nil` if there is none.
     final var pendingCondition: String? {
         get { option { $0.pendingCondition } }
         set { setOption(\.pendingCondition, newValue) }
     }
 
-    /// Whether the current task evaluates a condition of the operation: calls made there do not wait for the
+    /// Whether the current task evaluates a condition of the operation. Calls that it makes do not wait for the
     /// conditions.
     final var isEvaluatingCondition: Bool { ConditionContext.operation == ObjectIdentifier(self) }
 
-    /// Adds a prerequisite and returns when it has finished, or when the task is cancelled.
+    /// Adds a prerequisite, and returns when it has finished or the task is cancelled.
     fileprivate final func waitForPrerequisite(_ prerequisite: NetworkOperation) async throws {
         let queue = scheduling?.queue
-        // Noted before the search: of two operations that wait for each other, the second one sees it.
+        // Note the prerequisite before the search, so that of two operations that wait for each other, the second one
+        // finds the cycle.
         setOption(\.pendingPrerequisite, prerequisite)
         defer { setOption(\.pendingPrerequisite, nil) }
         prerequisite.core.withLock { $0.waiters.add(self) }
-        // If it is a job already.
+        // The prerequisite can be a job of this queue already, after a barrier that waits for this operation.
         queue?.passBarriers(prerequisite)
         if let cycle = DependencyCycleFinder.cycle(of: self, for: prerequisite) {
             throw NetworkError.cycle(cycle)

@@ -11,55 +11,56 @@ import Foundation
 /// }
 /// ```
 ///
-/// An older way works too: override `start()`, call `super.start()` first, make the calls there, and call
-/// ``NetworkOperation/finish(_:)`` in both closures. The article [The older way](doc:TheOlderWay) shows it.
+/// Existing code can override `start()` instead: call `super.start()` first, make the calls there, and call
+/// ``NetworkOperation/finish(_:)`` in both closures. See [The older way](doc:TheOlderWay).
 ///
-/// ``NetworkOperation/finish(_:)`` without an error ends the operation as its last call ended: after a call that failed
-/// it means that failure. A call that was cancelled counts only if no other call ended before it.
-/// ``finish(recovering:)`` ends it with success in any case.
+/// ``NetworkOperation/finish(_:)`` without an error ends the operation with the outcome of its last call. If that call
+/// failed, its failure is the operation's error. A cancelled call counts only if no other call ended before it.
+/// `finish(recovering: true)` always ends the operation with success.
 ///
-/// The calls are a part of the operation. While all of them wait for a retry, a credential or the network, its slot is
-/// given back. Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions.
-/// Cancelling the operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused
-/// with the operation's error, and nothing is sent. The closures of all these have returned before dependents start.
-/// A call that is under way when the operation finishes by itself goes on without a slot.
+/// The calls belong to the operation. While all of them wait for a retry, a credential or the network, the operation
+/// gives up its slot. Their closures run on ``callbackQueue``. Calls made in `start()` wait for accessories and
+/// conditions. Cancelling the operation cancels its calls. Calls that it makes after it was cancelled, or after a
+/// dependency has failed, are refused with the operation's error, and nothing is sent. The closures of all these calls
+/// have returned before dependents start. A call that is still running when the operation finishes by itself continues
+/// without a slot.
 ///
-/// A call that fails and was given no closure for that ends the operation with its error when no other call is under
-/// way: nobody else would end it.
+/// If a call fails that has no closure for failures, and no other call is running, its error ends the operation.
+/// Otherwise the operation would never end.
 open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
-    // Sendable because `callGroup` never changes; subclasses answer for their own.
+    // Sendable because `callGroup` never changes. Subclasses are responsible for their own state.
 
-    /// The service of this operation alone: cancelling it touches no other operation.
+    /// The service of this operation alone. Cancelling it affects no other operation.
     ///
     /// ``EasyNetworkService/cancel()`` cancels all calls of the operation, and refuses later ones.
     public final var service: EasyNetworkService { EasyNetworkService(callGroup) }
 
-    /// The calls of the operation; a part of those of the service that it was made with.
+    /// The calls of the operation, which belong to the group of the service that it was created with.
     let callGroup: CallGroup
 
-    /// An operation for ``HostConfiguration/shared`` as it is now.
+    /// Creates an operation for the current ``HostConfiguration/shared``.
     public override init() {
         callGroup = CallGroup(HostConfiguration.shared)
         super.init()
         adoptRefresh()
     }
 
-    /// An operation for the host of a service.
+    /// Creates an operation for the host of a service.
     ///
-    /// - Parameter service: gives the host, and cancels this operation's calls when it is cancelled itself.
+    /// - Parameter service: the service, which determines the host. Cancelling it cancels this operation's calls.
     public init(service: EasyNetworkService) {
         callGroup = CallGroup(partOf: service.group)
         super.init()
         adoptRefresh()
     }
 
-    /// Requests of a refresh do not wait for it.
+    /// Notes the sessions being refreshed, because requests of a refresh must not wait for it.
     private func adoptRefresh() {
         let sessions = RequestAuthentication.refreshing
         if !sessions.isEmpty { setOption(\.refreshedSessions, sessions) }
     }
 
-    /// Begins a call as a part of the refresh for which the operation was made, if it was for one. A call that an
+    /// Begins a call, as a part of the refresh for which the operation was created, if there is one. A call that an
     /// overridden `start()` makes waits until accessories and conditions let the work begin.
     func beginCall(_ begin: (Promise<Void>?) -> Void) {
         let (sessions, beginning) = option { options in
@@ -74,19 +75,20 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         }
     }
 
-    /// The host of the service's base URL. Override it when the calls go to another one.
+    /// The host of the service's base URL. Override it if the calls go to another host.
     open override var host: String? { callGroup.host.host }
 
     override final var client: HostConfiguration? { callGroup.host }
 
-    /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
+    /// The queue on which the closures are called. Defaults to `nil`: the queue of the ``NetworkQueue``, then the
+    /// host's callback queue.
     public final var callbackQueue: DispatchQueue? {
         get { option({ $0.callbackQueue }) }
         set { setOption(\.callbackQueue, newValue) }
     }
 
-    /// Whether none of the callbacks is called when the operation was cancelled. Its accessories are still told of the
-    /// end, and ``ItemOperation/value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
+    /// Whether no callback is called if the operation was cancelled. Its accessories are still notified of the end, and
+    /// ``ItemOperation/value`` throws. Defaults to ``HostSettings/silencesCancellation``, which defaults to `false`.
     public final var silencesCancellation: Bool {
         get { option({ $0.silencesCancellation }) ?? callGroup.host.settings.silencesCancellation }
         set { setOption(\.silencesCancellation, newValue) }
@@ -94,22 +96,24 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     open override func execute() {
         if type(of: self) == ServiceOperation.self {
-            finish(NetworkError(code: .invalidRequest, message: "a ServiceOperation needs its execute() overridden"))
+            let message = "a ServiceOperation does no work; use a subclass that overrides execute()"
+            finish(NetworkError(code: .invalidRequest, message: message))
         }
     }
 
-    /// Ends the operation although a call has failed.
+    /// Ends the operation with success although a call has failed, if `recovering` is `true`.
     ///
-    /// - Parameter recovering: true means with success, whatever became of the calls, but for an ``ItemOperation``
-    ///   without an item; false is ``NetworkOperation/finish(_:)`` without an error.
+    /// - Parameter recovering: whether to end with success, whatever the results of the calls are. An ``ItemOperation``
+    ///   without an item fails even then. `false` has the same effect as ``NetworkOperation/finish(_:)`` without an
+    ///   error.
     public final func finish(recovering: Bool) {
         finishWithResult(recovering: recovering)
     }
 
-    /// Ends the operation with an error of Foundation's.
+    /// Ends the operation with an error of Foundation.
     ///
-    /// - Parameter error: one that came from a call is the ``NetworkError`` that it was. Any other becomes
-    ///   ``NetworkError/Code/cannotParseResponse`` with it as ``NetworkError/underlying``.
+    /// - Parameter error: an error that came from a call becomes its original ``NetworkError``. Any other becomes the
+    ///   ``NetworkError/underlying`` error of ``NetworkError/Code/cannotParseResponse``.
     public final func finish(_ error: NSError) {
         finish(NetworkError(bridged: error))
     }
@@ -133,7 +137,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         }
         guard error.code == .cancelled, silencesCancellation else { return false }
         callGroup.noteEnd(of: error)
-        // Calls that the operation cancels itself after another call has ended do not end it.
+        // Calls that the operation cancels itself, after another call has ended, do not end it.
         guard isCancelled || callGroup.failureOfLastCall?.code == .cancelled else { return false }
         endCancelled()
         return true

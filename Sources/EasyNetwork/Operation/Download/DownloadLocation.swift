@@ -34,7 +34,7 @@ struct DownloadLocation: Hashable, Sendable {
         let last = destination.standardizedFileURL.lastPathComponent
         // Replacing a device such as /dev/null would break more than this download.
         guard kind == S_IFDIR || kind == S_IFREG, last.utf8.count <= 255 else {
-            let reason = kind == S_IFREG ? "its name has more than 255 bytes" : "the existing file is not a regular file"
+            let reason = kind == S_IFREG ? "its name has more than 255 bytes" : "it is not a regular file"
             throw NetworkError(code: .invalidRequest, message: "\(path) cannot be a destination: \(reason)")
         }
         if kind == S_IFDIR || destination.hasDirectoryPath {
