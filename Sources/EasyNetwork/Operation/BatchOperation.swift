@@ -7,43 +7,43 @@
 /// NetworkQueue.shared.addOperation(batch)
 /// ```
 ///
-/// Each child keeps its own result, closures and dependencies; it may depend on other children, also on later ones.
-/// With a limit, a nested group counts as running from its start to its end: if its children depend on other children
-/// of the batch, the limit must leave room for these, or both wait for ever.
+/// Each child keeps its own result, closures and dependencies. It can depend on other children, including later ones.
+/// With a limit, a nested group counts as running from its start to its end. If its children depend on other children
+/// of the batch, the limit must leave room for these. Otherwise both wait forever.
 ///
-/// An empty batch succeeds. To perform values, as often as needed, see
+/// An empty batch succeeds. To run request values, as often as needed, see
 /// ``NetworkQueue/perform(_:maxConcurrentOperationCount:service:)``.
 ///
-/// See ``GroupOperation`` for queues, cancellation, progress and lifetime.
+/// For queues, cancellation, progress and lifetime, see ``GroupOperation``.
 open class BatchOperation: GroupOperation, @unchecked Sendable {
-    // Sendable because nothing changes here; subclasses answer for their own state.
+    // Sendable because the class has no mutable state. Subclasses are responsible for their own state.
 
-    /// The meaning of a child's failure.
+    /// How the batch handles a child's failure.
     ///
     /// ```swift
     /// let batch = BatchOperation(operations, policy: .collectAll)
     /// ```
     public enum Policy: Sendable {
-        /// The first failure cancels the other children and fails the batch: its ``NetworkOperation/error`` is that of
-        /// the child, with a message that names it. See ``GroupOperation/decisiveFailure``. Cancelling a child counts as
-        /// its failure. A child that waited for the slot of the one that failed may have begun when it is cancelled; in
-        /// a ``ChainOperation`` none does.
+        /// The first failure cancels the other children and fails the batch. The batch's ``NetworkOperation/error`` is
+        /// the child's error, with a message that names the child; see ``GroupOperation/decisiveFailure``. Cancelling a
+        /// child counts as its failure. A child that waited for the failed child's slot may have started before it is
+        /// cancelled. In a ``ChainOperation``, no later step starts.
         case failFast
-        /// All children run, and the batch succeeds also if some fail, unless it is cancelled itself or a dependency of
-        /// its own fails. See ``GroupOperation/failures``.
+        /// All children run, and the batch succeeds even if some of them fail, unless the batch is cancelled itself or
+        /// one of its dependencies fails. See ``GroupOperation/failures``.
         case collectAll
     }
 
-    /// The meaning of a child's failure for the batch.
+    /// How the batch handles a child's failure.
     public let policy: Policy
 
     /// Creates a batch.
     ///
     /// - Parameters:
-    ///   - operations: the children; default none.
-    ///   - policy: default `.failFast`.
-    ///   - maxConcurrentOperationCount: the number of children that run at once; below 1, the default, as many as the
-    ///     queue allows.
+    ///   - operations: the children. Defaults to an empty array.
+    ///   - policy: how the batch handles a child's failure. Defaults to `.failFast`.
+    ///   - maxConcurrentOperationCount: the number of children that run at once. A number below 1 means as many as the
+    ///     queue allows. Defaults to `-1`.
     public init(
         _ operations: [NetworkOperation] = [],
         policy: Policy = .failFast,
@@ -58,10 +58,10 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
         for operation in operations { addOperation(operation) }
     }
 
-    /// Adds a child, also while the batch runs, which goes on until all children have finished.
+    /// Adds a child, even while the batch runs. The batch continues until all children have finished.
     ///
-    /// - Returns: false when the batch has ended. The child ends then with ``NetworkError/Code/refused`` and does not
-    ///   run, unless it is on a queue already.
+    /// - Returns: `false` if the batch has ended. The child then ends with ``NetworkError/Code/refused`` and does not
+    ///   run, unless it is already on a queue.
     @discardableResult
     public final func addOperation(_ operation: NetworkOperation) -> Bool {
         append(operation)

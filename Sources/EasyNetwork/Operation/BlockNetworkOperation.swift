@@ -1,9 +1,9 @@
-/// A job that runs a block and finishes when it returns, also when it is cancelled before: a running block cannot be
-/// stopped.
+/// A job that runs a block and finishes when the block returns. A running block cannot be stopped, so this includes a
+/// job that is cancelled meanwhile.
 final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
-    // Sendable because `block` never changes, and the rest is behind the lock.
+    // Sendable because `block` never changes, and the other state is under a lock.
     private let block: @Sendable () -> Void
-    /// Over when the block has returned; nil before it runs.
+    /// Completes when the block has returned; `nil` before the block runs.
     private let returned = Locked<Promise<Void>?>(nil)
 
     init(_ block: @escaping @Sendable () -> Void) {
@@ -13,7 +13,7 @@ final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
     override func execute() {
         let returned = Promise<Void>()
         self.returned.exchange(returned)
-        // If it was cancelled just before, it has been delivered already.
+        // If the operation was cancelled just before, its end has already been delivered.
         if !hasOutcome { block() }
         returned.set()
         finish()

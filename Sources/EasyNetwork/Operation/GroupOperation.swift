@@ -153,9 +153,9 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// the closures before the group is added to a queue. A second call replaces only the closures that it passes.
     ///
     /// - Parameters:
-    /// - success: called when the group has succeeded, after ``success``. `nil` keeps the current closure.
-    /// - failure: called when the group has failed or was cancelled, after ``failure``. Defaults to `nil`, which keeps
-    ///   the current closure.
+    ///   - success: called when the group has succeeded, after ``success``. `nil` keeps the current closure.
+    ///   - failure: called when the group has failed or was cancelled, after ``failure``. Defaults to `nil`, which
+    ///     keeps the current closure.
     public final func onMain(
         success: (@MainActor (GroupOperation) -> Void)?,
         failure: (@MainActor (GroupOperation, NetworkError) -> Void)? = nil

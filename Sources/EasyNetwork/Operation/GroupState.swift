@@ -1,12 +1,12 @@
-/// Which children of a group are to be handed to the queue, and whether the group is over: a value.
+/// Which children of a group must be handed to the queue, and whether the group has ended: a value.
 ///
 /// ```
 /// waiting ── begin ──▶ running ── fail, succeed, takeRest ──▶ ending ── restEnded ──▶ closed
 /// ```
 ///
-/// A batch hands on all children at once; a chain hands on each when the one before is settled: it has finished and its
-/// callbacks have run. Children are known by their index. When the group ends, those that have not been handed on are
-/// ended first, and then handed on only to finish.
+/// A batch hands on all children at once. A chain hands on each child when the one before is settled: it has finished
+/// and its callbacks have run. Children are identified by their index. When the group ends, the children that have not
+/// been handed on are ended first, and then handed on only to finish.
 struct GroupState {
     enum Phase {
         case waiting
@@ -35,27 +35,27 @@ struct GroupState {
     /// Whether the group and every child has ended.
     var isDrained: Bool { phase == .closed && settledCount == count }
 
-    /// The child that the next one waits for; nil when there is none.
+    /// The child that the next one waits for; `nil` if there is none.
     var runningStep: Int? {
         inTurn && settledCount < handedOnCount ? handedOnCount - 1 : nil
     }
 
     /// Adds a child at the end.
     ///
-    /// - Returns: false when the group has ended.
+    /// - Returns: `false` if the group has ended.
     mutating func add() -> Bool {
         guard isOpen else { return false }
         count += 1
         return true
     }
 
-    /// Starts the group: to run its children, or, if it has ended before, to let them finish.
+    /// Starts the group, to run its children or, if it has ended before, to let them finish.
     mutating func begin() {
         hasStarted = true
         if phase == .waiting { phase = .running }
     }
 
-    /// - Returns: the child that is to be handed on now; nil when there is none.
+    /// - Returns: the child to hand on now; `nil` if there is none.
     mutating func takeNext() -> Int? {
         guard hasStarted, handedOnCount < count else { return nil }
         switch phase {
@@ -89,9 +89,9 @@ struct GroupState {
         return true
     }
 
-    /// Ends the group: no children are added or handed on until ``restEnded()``.
+    /// Ends the group. No children are added or handed on until ``restEnded()``.
     ///
-    /// - Returns: the number of children handed on, for the caller, which is to end the children; nil for later
+    /// - Returns: the number of children handed on, for the first caller, which must end the children; `nil` for later
     ///   callers.
     mutating func takeRest() -> Int? {
         guard !isRestTaken else { return nil }

@@ -1,14 +1,15 @@
 import Dispatch
 import Foundation
 
-/// The callbacks of an end.
+/// The callbacks of the end.
 extension ItemOperation {
-    /// Calls back, after the last progress and the cache's item, and stores the response afterwards.
+    /// Calls back, after the last progress and the cache's item, and then stores the response.
     final func tellEnd(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
-        // Read before the lock is taken, which protects the setting, too.
+        // Read the setting before taking the lock, which protects it too.
         let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
         var unheard = ItemOperationState.Closures()
-        // All that is taken here is released outside the lock; the delegate, too, as this may be the last to hold it.
+        // Release everything taken here outside the lock, including the delegate, because this may be its last
+        // reference.
         let (source, call, delegate, result, waits, keep) = state.withLock { state in
             state.isClosed = true
             let delegate = state.delegate
@@ -16,25 +17,26 @@ extension ItemOperation {
             if !isHeard {
                 state.delegate = nil
                 swap(&state.closures, &unheard)
-                // The delivery of the cached item takes this closure, and may still be to come.
+                // The cached item may still have to be delivered, and its delivery takes this closure.
                 if state.cachedDelivery != nil { state.closures.cached = unheard.cached.take() }
             }
             return (
                 state.source.take(), state.call.take(), delegate,
                 isHeard ? error.map(Result.failure) ?? state.item.map(Result.success) : nil,
                 (meter: state.meter, cached: state.cachedDelivery, preprocess: state.closures.preprocess.take()),
-                // The jobs that share its response store it.
+                // For a hidden job, the jobs that share its response store it.
                 ownTraits.isHidden ? nil : state.keep.take()
             )
         }
         withExtendedLifetime((source, delegate, unheard)) {}
-        // The user finished the operation by hand.
+        // The user's code may have finished the operation.
         if error != nil { call?.cancel() }
         var done = done
         if let keep {
-            // A response that crashes the app in a callback is not found again.
+            // Store the response after the callbacks. A response that crashes the app in a callback is then not found
+            // again.
             done = { [done] in
-                // Not on the user's queue, as it may decode.
+                // Storing can decode, so don't do it on the user's queue.
                 WorkQueue.run {
                     keep()
                     done()
@@ -63,7 +65,7 @@ extension ItemOperation {
         guard let result else { return done() }
         WorkQueue.call(on: deliveryQueue, inPlace: inPlace) {
             let isAwaitedOnMain = WorkQueue.userCode {
-                // Taken only now: they may have been released before.
+                // Take the closures only now, because they may have been released since.
                 let (closures, delegate) = self.state.withLock { state in
                     let onMain = state.closures.onMain
                     return (
@@ -89,7 +91,7 @@ extension ItemOperation {
     private func handOverOnMain(_ result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
         WorkQueue.callOnMain(
             {
-                // As above, they may have been released.
+                // Take the closures only now, because they may have been released since.
                 let closures = self.state.withLock { $0.closures.onMain.take() }
                 switch result {
                 case .success(let item): closures?.success?(item, self.response)

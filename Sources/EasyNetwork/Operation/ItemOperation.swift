@@ -97,10 +97,10 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// the closures before the operation is added to a queue. A second call replaces only the closures that it passes.
     ///
     /// - Parameters:
-    /// - success: gets the item, after ``success``. `nil` keeps the current closure.
-    /// - failure: gets the error, after ``failure``. Defaults to `nil`, which keeps the current closure.
-    /// - cached: gets the cache's item, after ``RequestOperation/cached``. Defaults to `nil`, which keeps the current
-    ///   closure.
+    ///   - success: gets the item, after ``success``. `nil` keeps the current closure.
+    ///   - failure: gets the error, after ``failure``. Defaults to `nil`, which keeps the current closure.
+    ///   - cached: gets the cache's item, after ``RequestOperation/cached``. Defaults to `nil`, which keeps the current
+    ///     closure.
     public final func onMain(
         success: (@MainActor (Item) -> Void)?,
         failure: (@MainActor (NetworkError) -> Void)? = nil,
@@ -369,10 +369,10 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Sends the operation's request, and ends with the item that is created from the response.
     ///
     /// - Parameters:
-    /// - ignoresCache: see ``RequestOperation/ignoresCache``.
-    /// - makeItem: creates the item after the slot was given up. It is not called for the response that refreshes a
-    ///   stale response in the cache. That response is stored unchecked, and requested again if no item can be created
-    ///   from it.
+    ///   - ignoresCache: see ``RequestOperation/ignoresCache``.
+    ///   - makeItem: creates the item after the slot was given up. It is not called for the response that refreshes a
+    ///     stale response in the cache. That response is stored unchecked, and requested again if no item can be
+    ///     created from it.
     package final func sendRequest(
         ignoresCache: Bool,
         makeItem: @escaping @Sendable (NetworkResponse) async throws -> Item

@@ -1,7 +1,7 @@
 import Foundation
 
 extension NetworkOperation {
-    // No lock is held here while names and requests are asked for, which may be code of the user's.
+    // Don't hold a lock here: names and requests can be user code.
     final var summary: String {
         var text = typeName
         if let name, !name.isEmpty { text += " \(nameForMessages)" }
@@ -29,12 +29,12 @@ extension NetworkOperation {
 }
 
 extension BaseAPIRequest {
-    /// Method and address, without user, password, query and fragment.
+    /// Returns the method and the URL, without user, password, query and fragment.
     func summary(_ options: RequestOptions, for host: HostConfiguration) -> String {
         if let custom = options.customURLRequest {
-            return "\(custom.httpMethod ?? "GET") \(custom.url?.withoutSecrets ?? "without address")"
+            return "\(custom.httpMethod ?? "GET") \(custom.url?.withoutSecrets ?? "without a URL")"
         }
         let url = try? URLBuilder.url(api: api, base: try RequestBuilder.base(options, host), query: nil)
-        return "\(method.rawValue) \(url?.withoutSecrets ?? "with an invalid address")".cleaned()
+        return "\(method.rawValue) \(url?.withoutSecrets ?? "with an invalid URL")".cleaned()
     }
 }

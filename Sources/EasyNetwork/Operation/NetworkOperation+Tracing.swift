@@ -9,22 +9,22 @@ import Foundation
 /// | depends on others | the first of them that is in its trace; the others are links |
 /// | otherwise | none |
 ///
-/// A job without a context goes on in the trace of a job that it depends on, also indirectly. Those of them that are
-/// not in a trace yet will be in this one, so that a graph has one trace wherever it is known as a whole before it
-/// begins.
+/// A job without a context joins the trace of a job that it depends on, directly or indirectly. Those of these jobs
+/// that are not in a trace yet will join the same one. A graph therefore has one trace if all of it is known before it
+/// starts.
 extension NetworkOperation {
-    /// The span of the operation; nil while it is in no trace.
+    /// The span of the operation; `nil` while it is in no trace.
     package final var trace: TraceSpan? { option { $0.trace } }
 
     final func setTraceOrigin(_ context: TraceContext) {
         changeOptions { options, _ in if options.traceOrigin == nil { options.traceOrigin = context } }
     }
 
-    /// - Returns: the span of the operation, which it gets with the first call.
+    /// - Returns: the span of the operation, created by the first call.
     @discardableResult
     final func joinTrace() -> TraceSpan { joinTrace(of: nil) }
 
-    /// - Parameter group: of which the operation is a child.
+    /// - Parameter group: the group that contains the operation as a child.
     @discardableResult
     final func joinTrace(of group: NetworkOperation?) -> TraceSpan {
         if let trace { return trace }
@@ -36,7 +36,7 @@ extension NetworkOperation {
         return setTrace(TraceSpan(in: parent ?? origin))
     }
 
-    /// - Returns: the one that was there, if there was one.
+    /// - Returns: the existing span, if there is one; otherwise `trace`.
     private func setTrace(_ trace: TraceSpan) -> TraceSpan {
         changeOptions { options, _ in
             let trace = options.trace ?? trace
@@ -45,14 +45,14 @@ extension NetworkOperation {
         }
     }
 
-    /// Decides the trace of the operation, and of those that it waits for and that have none.
+    /// Determines the trace of the operation, and of the operations that it waits for and that have none.
     @discardableResult
     final func findTrace() -> TraceContext {
         var found = option { $0.trace?.context ?? $0.traceOrigin } ?? TraceContext.current
         var isKnown: Set<ObjectIdentifier> = []
         var undecided: [NetworkOperation] = []
         var next = [self]
-        // A job that is decided has decided for those that it waits for.
+        // A job that has a trace has determined it for the jobs that it waits for.
         while let operation = next.popLast() {
             let (context, dependencies) = operation.core.withLock { state in
                 (state.options?.trace?.context ?? state.options?.traceOrigin, state.dependencies)
@@ -62,7 +62,7 @@ extension NetworkOperation {
                 continue
             }
             undecided.append(operation)
-            // The first one is looked at first.
+            // Reverse the order, so that the first dependency is examined first.
             for other in dependencies.lazy.reversed().map(\.operation)
             where isKnown.insert(ObjectIdentifier(other)).inserted {
                 next.append(other)

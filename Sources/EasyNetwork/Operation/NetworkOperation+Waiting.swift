@@ -2,7 +2,7 @@ import Foundation
 
 /// Waiting for the end in a task.
 extension NetworkOperation {
-    /// Waits until the operation has finished and its callbacks have run. Several tasks may wait for it.
+    /// Waits until the operation has finished and its callbacks have run. Several tasks can wait for it.
     ///
     /// ```swift
     /// let batch = BatchOperation(operations, policy: .collectAll)
@@ -11,14 +11,14 @@ extension NetworkOperation {
     /// print(batch.failures.count, "have failed")
     /// ```
     ///
-    /// Add the operation, or the group that it is in, to a queue first, or later: nothing here starts it. If it is on no
-    /// queue after a second, a line on standard error says so, once for each operation.
+    /// This method does not start the operation: add the operation, or the group that contains it, to a queue before or
+    /// after. If it is on no queue after a second, a warning is written to standard error, once for each operation.
     ///
-    /// A task that is cancelled while it waits continues at once: with the outcome if that is known, otherwise with
-    /// ``NetworkError/Code/cancelled``. The operation is cancelled with it only if no other task waits. An
-    /// ``ItemOperation`` also has ``ItemOperation/value``.
+    /// A task that is cancelled while it waits continues at once, with the outcome if it is known, otherwise with
+    /// ``NetworkError/Code/cancelled``. This cancels the operation only if no other task waits. An ``ItemOperation``
+    /// also has ``ItemOperation/value``.
     ///
-    /// - Throws: the ``error`` of the operation, also that of a cancellation.
+    /// - Throws: the ``error`` of the operation, even if it was cancelled.
     public final func finished() async throws(NetworkError) {
         countWaitingTask()
         await waitAsCounted()
@@ -29,15 +29,15 @@ extension NetworkOperation {
         }
     }
 
-    /// Counts one more task that waits.
+    /// Counts one more waiting task.
     final func countWaitingTask() {
         core.withLock { $0.waitingTaskCount += 1 }
     }
 
-    /// Waits until the operation has finished, or the task, which is counted among those that wait, is cancelled. The
-    /// last one takes the operation with it.
+    /// Waits until the operation has finished, or the waiting task, which was counted, is cancelled. The cancellation
+    /// of the last waiting task cancels the operation.
     ///
-    /// - Parameter begin: called when the handler of a cancellation is in place.
+    /// - Parameter begin: called when the cancellation handler is in place.
     final func waitAsCounted(_ begin: () -> Void = {}) async {
         let over = Promise<Void>()
         await withTaskCancellationHandler {
@@ -56,15 +56,16 @@ extension NetworkOperation {
                 return state.waitingTaskCount == 0
             }
             if isLast { WorkQueue.userCode { cancel() } }
-            // Not only when it has finished: one that is on no queue never does.
+            // Complete the promise here too, because an operation on no queue never finishes.
             over.set()
         }
     }
 
-    /// Whether it is on a queue, or a child of a group that is on one and adds it there.
+    /// Whether the operation is on a queue, or a child of a group that is on one and will add it there.
     private var willStart: Bool { isTaken || groups.contains(where: \.willStart) }
 
-    /// Logs it, once, if the operation is on no queue after a second: a task that waits for it would wait forever.
+    /// Writes a warning, once, if the operation is on no queue after a second, because a task that waits for it would
+    /// wait forever.
     private func reportIfForgotten() -> any ClockTimer {
         let clock = (self as? any CallOwner)?.callGroup.host.settings.clock ?? SystemClock()
         return clock.schedule(after: 1) { [weak self] in

@@ -130,7 +130,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Runs the callbacks, then calls `done`, on any thread. Called once, without a lock.
     ///
     /// - Parameters:
-    /// - error: the operation's error.
+    ///   - error: the operation's error.
     ///   - inPlace: see ``end(_:inPlace:)``.
     func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
         done()
@@ -301,8 +301,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Ends the operation because its deadline has passed.
     ///
     /// - Parameters:
-    /// - deadline: the deadline in seconds, as it was when the operation was added.
-    /// - reason: what the operation was waiting for.
+    ///   - deadline: the deadline in seconds, as it was when the operation was added.
+    ///   - reason: what the operation was waiting for.
     final func endOverdue(_ deadline: TimeInterval, _ reason: String) {
         let seconds = String(format: "%.3g", deadline)
         let message = "the deadline of \(seconds) s has passed: the operation \(reason)"

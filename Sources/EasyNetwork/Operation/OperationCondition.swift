@@ -38,17 +38,17 @@ public struct OperationCondition: Sendable {
     ///
     /// - Parameters:
     ///   - name: the name of the condition in messages.
-    /// - prerequisite: returns a job that must end before `holds` is called, for example a sign-in, or `nil` if there
-    ///   is none. Called once for each operation, on a background thread. Defaults to `nil`. The job is added to the
-    ///   operation's ``NetworkQueue``, otherwise to ``NetworkQueue/shared``, unless it is already on a `NetworkQueue`
-    ///   or has started. It must not be on an `OperationQueue`. Several operations can get the same job. `holds`
-    ///   decides whether its outcome is sufficient. The job continues if the operation is cancelled.
-    /// - holds: called once for each operation, in a task. `false` ends the operation with
-    ///   ``NetworkError/Code/refused``. If it throws a ``NetworkError``, that is the operation's error. A
-    ///   `CancellationError` becomes ``NetworkError/Code/cancelled``. Any other error becomes the
-    ///   ``NetworkError/underlying`` error of ``NetworkError/Code/refused``. The closure can wait without a deadline,
-    ///   but must not block its thread. If the operation ends earlier, the task is cancelled and its result has no
-    ///   effect.
+    ///   - prerequisite: returns a job that must end before `holds` is called, for example a sign-in, or `nil` if there
+    ///     is none. Called once for each operation, on a background thread. Defaults to `nil`. The job is added to the
+    ///     operation's ``NetworkQueue``, otherwise to ``NetworkQueue/shared``, unless it is already on a `NetworkQueue`
+    ///     or has started. It must not be on an `OperationQueue`. Several operations can get the same job. `holds`
+    ///     decides whether its outcome is sufficient. The job continues if the operation is cancelled.
+    ///   - holds: called once for each operation, in a task. `false` ends the operation with
+    ///     ``NetworkError/Code/refused``. If it throws a ``NetworkError``, that is the operation's error. A
+    ///     `CancellationError` becomes ``NetworkError/Code/cancelled``. Any other error becomes the
+    ///     ``NetworkError/underlying`` error of ``NetworkError/Code/refused``. The closure can wait without a deadline,
+    ///     but must not block its thread. If the operation ends earlier, the task is cancelled and its result has no
+    ///     effect.
     public init(
         _ name: String,
         prerequisite: (@Sendable (NetworkOperation) -> Operation?)? = nil,
@@ -69,10 +69,10 @@ public struct OperationCondition: Sendable {
     /// does not mean that the server responds: the condition only avoids attempts that cannot succeed.
     ///
     /// - Parameters:
-    /// - reachability: the source of the status. Defaults to the system. A host on this machine needs no such
-    ///   condition.
-    /// - waits: whether an operation waits for the network, without a slot. With `false`, it ends at once with
-    ///   ``NetworkError/Code/refused``. Defaults to `false`.
+    ///   - reachability: the source of the status. Defaults to the system. A host on this machine needs no such
+    ///     condition.
+    ///   - waits: whether an operation waits for the network, without a slot. With `false`, it ends at once with
+    ///     ``NetworkError/Code/refused``. Defaults to `false`.
     public static func reachable(
         _ reachability: NetworkReachability = .system,
         waits: Bool = false

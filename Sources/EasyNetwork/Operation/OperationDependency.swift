@@ -6,9 +6,9 @@ import Foundation
 /// report.addDependency(upload, policy: .allowFailure)
 /// ```
 public enum DependencyPolicy: Sendable {
-    /// The dependency must end without an error; otherwise the dependent ends with `NetworkError.Code.dependencyFailed`
-    /// and does not execute. A plain `Operation` counts as successful unless it was cancelled. `addDependency(_:)`
-    /// means this policy.
+    /// The dependency must end without an error. Otherwise the dependent ends with `NetworkError.Code.dependencyFailed`
+    /// and does not execute. A plain `Operation` counts as successful unless it was cancelled. `addDependency(_:)` uses
+    /// this policy.
     case requireSuccess
     /// The dependency must have ended, with success or failure.
     case allowFailure
@@ -24,11 +24,12 @@ struct OperationDependency {
         self.policy = policy
     }
 
-    /// The error of the dependent if this dependency ended in a way that the policy does not allow.
+    /// The dependent's error if this dependency ended in a way that the policy does not allow.
     var failure: NetworkError? {
         guard policy == .requireSuccess, let cause = operation.error ?? operation.errorOfOriginal else { return nil }
-        // The root cause and not the dependency's own error: a chain of 100,000 would nest as deep. An app shows the
-        // message to its user, so it has no names of types; a dependency that waited in vain itself knows it already.
+        // Use the root cause: in a chain of 100,000, the dependencies' own errors would nest as deep. The message
+        // contains no type names, because apps show it to users. If the dependency's own dependency failed, its error
+        // already has this message.
         let message = [operation.original.quotedName, cause.rootCause.wording].compactMap { $0 }.joined(separator: ": ")
         return NetworkError(
             code: .dependencyFailed,
@@ -40,10 +41,10 @@ struct OperationDependency {
 
     /// Releases dependencies one after the other.
     ///
-    /// Otherwise the members of a long chain would release each other recursively, and 100,000 overflow the stack. Here
-    /// each hands its own dependencies to the loop that is releasing it, on the same thread.
+    /// Otherwise, the members of a long chain would release each other recursively, and 100,000 of them would overflow
+    /// the stack. Here, each member hands its own dependencies to the loop that is releasing it, on the same thread.
     static func releaseInTurn(_ dependencies: consuming [OperationDependency]) {
-        // A finished operation holds no others.
+        // A finished operation has no dependencies to release.
         guard dependencies.contains(where: { !$0.operation.isFinished }) else { return }
         let thread = Thread.current.threadDictionary
         if let releasing = thread[Releasing.key] as? Releasing {
@@ -67,13 +68,13 @@ struct OperationDependency {
 }
 
 extension Operation {
-    /// The name that the user gave, unless it shows nothing, such as one of blanks and line separators.
+    /// The name that the user gave, unless it is invisible, for example because it has only blanks and line separators.
     package var givenName: String? {
         guard let name, name.unicodeScalars.contains(where: \.isVisible) else { return nil }
         return name
     }
 
-    /// The name that the user gave, else that of the request's type, else that of the operation's.
+    /// The name that the user gave; otherwise the name of the request's type, or of the operation's type.
     package var nameOrType: String {
         if let givenName { return givenName }
         let type = typeName
@@ -82,7 +83,7 @@ extension Operation {
         return String(type.dropFirst(prefix.count).dropLast())
     }
 
-    /// The name of the type, which Swift makes at great cost: kept for each type.
+    /// The name of the type. Swift creates it at great cost, so it is kept for each type.
     var typeName: String {
         let type = ObjectIdentifier(Swift.type(of: self))
         return Self.typeNames.withLock { names in
@@ -95,18 +96,18 @@ extension Operation {
 
     private static let typeNames = Locked<[ObjectIdentifier: String]>([:])
 
-    /// The name that the user gave, in quotes and without its secrets, whose end shows before it is in quotes only; nil
-    /// when there is none.
+    /// The name that the user gave, in quotes and without its secrets; `nil` if there is none. Only the quotes show
+    /// where it ends.
     var quotedName: String? {
         givenName.map { "'\(Redaction.standard.redacted($0))'" }
     }
 
-    /// ``nameOrType``, with a given name in quotes and without its secrets.
+    /// The ``nameOrType``, with a given name in quotes and without its secrets.
     package var nameForMessages: String { quotedName ?? nameOrType }
 }
 
 extension NetworkError {
-    /// A cycle of operations, which begins and ends with the same one.
+    /// Returns the error for a cycle of operations, which begins and ends with the same operation.
     static func cycle(_ operations: [Operation]) -> NetworkError {
         let names = operations.reduce([]) { Self.path($0, continuedBy: $1.nameForMessages) }
         return NetworkError(
@@ -116,7 +117,7 @@ extension NetworkError {
         )
     }
 
-    /// The longest path: the first names and the last ones say enough.
+    /// The length of the longest path. Its first and last names are sufficient.
     private static let pathLimit = 16
 
     fileprivate static func path(_ path: [String], continuedBy name: String) -> [String] {

@@ -1,5 +1,5 @@
-/// The owner of operations, for instance a screen: when it is deallocated, its operations are cancelled, or go on
-/// without callbacks.
+/// The owner of operations, for example a screen. When the owner is deallocated, its operations are cancelled, or
+/// continue without callbacks.
 ///
 /// ```swift
 /// final class ProfileViewController: UIViewController {
@@ -22,10 +22,11 @@ public final class OperationOwner: Sendable {
 
     /// Creates an owner without operations.
     ///
-    /// - Parameter detaches: false, the default, cancels the operations with the owner: ``ItemOperation/failure`` gets
-    ///   ``NetworkError/Code/cancelled``. True lets them go on, but their `success` and `failure`, and the delegate of
-    ///   a batch or a chain, are released without having been called. Tasks that await a value get it. The `then`
-    ///   closures of a chain's steps and the closures of the children, which have owners of their own, are kept.
+    /// - Parameter detaches: whether the operations continue without their owner. With `false`, they are cancelled with
+    ///   it: ``ItemOperation/failure`` gets ``NetworkError/Code/cancelled``. With `true`, they continue, but their
+    ///   `success` and `failure` closures, and the delegate of a batch or a chain, are released without being called.
+    ///   Tasks that await a value get it. The `then` closures of a chain's steps are kept, as are the closures of
+    ///   children, which have their own owners. Defaults to `false`.
     public init(detaches: Bool = false) {
         self.detaches = detaches
     }
@@ -33,10 +34,11 @@ public final class OperationOwner: Sendable {
     deinit {
         let operations = registrations.withLock { $0 }.values.compactMap { $0.object?.operation }
         guard !detaches else { return operations.forEach { $0.detach() } }
-        // Those of a queue in one step: one that waits for another would end with the failure of that.
+        // Cancel all operations of a queue in one step. Otherwise, an operation that depends on another would fail with
+        // that operation's cancellation.
         let queues = operations.compactMap { $0.scheduling?.queue }.map { (ObjectIdentifier($0), $0) }
         for queue in Dictionary(queues, uniquingKeysWith: { one, _ in one }).values { queue.cancel(operations) }
-        // Those on no queue; a subclass may count how often it is cancelled.
+        // Cancel the operations on no queue. Skip the others, because a subclass may count its cancellations.
         WorkQueue.userCode { for operation in operations where !operation.isCancelled { operation.cancel() } }
     }
 
@@ -50,11 +52,11 @@ public final class OperationOwner: Sendable {
 }
 
 extension NetworkOperation {
-    /// The owner, which decides what becomes of the operation when it is deallocated. It is not kept alive. Default
-    /// nil, also when the operation has finished or the owner is gone: the queue holds the operation until it is done,
-    /// and its callbacks are called.
+    /// The owner, which determines what happens to the operation when the owner is deallocated. Held weakly. Defaults
+    /// to `nil`: the queue holds the operation until it is done, and its callbacks are called. It is `nil` again when
+    /// the operation has finished or the owner was deallocated.
     ///
-    /// Set it at any time before the end; the latest owner counts.
+    /// It can be set at any time before the end. The latest owner counts.
     public final var owner: OperationOwner? {
         get { option { $0.ownerRegistration }?.owner }
         set {
@@ -64,7 +66,7 @@ extension NetworkOperation {
     }
 }
 
-/// The registration of an operation with its owner. It ends when it is released.
+/// The registration of an operation with its owner. Releasing it ends the registration.
 final class OwnerRegistration: @unchecked Sendable {
     // Sendable because nothing is written after `init`.
     fileprivate private(set) weak var owner: OperationOwner?

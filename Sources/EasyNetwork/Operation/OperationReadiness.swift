@@ -1,9 +1,9 @@
-/// Whether an operation on a plain `OperationQueue` may start, as a value.
+/// Whether an operation on a plain `OperationQueue` can start, as a value.
 ///
-/// Not used on a ``NetworkQueue``, which starts an operation only when it may run. A plain queue reads `isReady`; from
-/// the first time on, the dependencies are watched.
+/// A ``NetworkQueue`` does not use it, because it starts an operation only when it can run. A plain queue reads
+/// `isReady`. From the first read on, the dependencies are watched.
 struct OperationReadiness {
-    /// The number of dependencies that have not finished, and one more while the watch is being set up.
+    /// The number of dependencies that have not finished, plus one while the watch is being set up.
     private var pending = 0
     private(set) var isWatching = false
     private var saidNotReady = false
@@ -24,7 +24,7 @@ struct OperationReadiness {
         pending += 1
     }
 
-    /// - Returns: whether `isReady` has become true and is to be announced.
+    /// - Returns: whether `isReady` has become `true` and the change must be announced.
     mutating func dependencyFinished() -> Bool {
         pending -= 1
         return pending == 0
@@ -38,15 +38,15 @@ struct OperationReadiness {
         if let index = announcers.lastIndex(of: thread) { announcers.remove(at: index) }
     }
 
-    /// The value of `isReady`.
+    /// Returns the value of `isReady`.
     ///
     /// - Parameters:
-    ///   - isFree: whether dependencies do not matter any more.
-    ///   - thread: the thread that reads it.
-    ///   - repeatsOnce: whether the change is announced again only once, and not at each read.
-    /// - Returns: the value, and whether the change is to be announced again. On Linux the queue may read false, miss
-    ///   the announcement because it has not added the operation yet, and then read true without acting on it. An
-    ///   announcement reads the value too, on its own thread; that read does not count.
+    ///   - isFree: whether dependencies no longer matter.
+    ///   - thread: the reading thread.
+    ///   - repeatsOnce: whether to announce the change again only once, instead of at each read.
+    /// - Returns: the value, and whether to announce the change again. On Linux, the queue can read `false`, miss the
+    ///   announcement because it has not added the operation yet, and then read `true` without acting on it. An
+    ///   announcement itself reads the value on its own thread; that read does not count.
     mutating func answer(
         isFree: Bool,
         to thread: ObjectIdentifier,

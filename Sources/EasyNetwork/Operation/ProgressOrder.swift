@@ -1,33 +1,34 @@
 import Foundation
 
-/// Runs the changes of the progresses of one tree one after the other: on Linux, changes from several threads lose
-/// counts and stop the process; on Apple's platforms a change calls observers, which must not happen under a lock.
+/// Runs the changes of the progresses of one tree one after the other. On Linux, changes from several threads lose
+/// counts and crash the process. On Apple's platforms, a change calls observers, which must not happen under a lock.
 ///
-/// Each tree has its own order, so that an observer that blocks holds up no other tree. Two orders become one when
-/// their trees do (union by size).
+/// Each tree has its own order, so that an observer that blocks delays no other tree. Two orders become one when their
+/// trees do (union by size).
 final class ProgressOrder: Sendable {
     private struct State {
         /// The order that this one has become a part of.
         var whole: ProgressOrder?
         /// The number of orders that are parts of this one, at any depth.
         var partCount = 0
-        /// The number of threads that run changes: more than one only while those that ran before a union finish.
+        /// The number of threads that run changes. It exceeds 1 only after a union, until the changes from before have
+        /// run.
         var runnerCount = 0
         var waiting: [@Sendable () -> Void] = []
     }
 
-    /// A lock for all orders, since a union changes two of them. It is held for a few instructions.
-    // Not `Locked(())`: the thread sanitizer would report a race at its address.
+    /// A lock for all orders, because a union changes two of them. It is held for a few instructions.
+    // The value is not `()`, because the thread sanitizer would report a race at its address.
     private static let lock = Locked(0)
-    // Used under `lock` only, which belongs to no single order.
+    // The state is only used under `lock`, which belongs to no single order.
     private nonisolated(unsafe) var state = State()
 
-    /// Adds a change, perhaps under a lock that decides its place. Call ``run()`` outside that lock.
+    /// Adds a change, possibly under a lock that determines its position. Call ``run()`` outside that lock.
     func add(_ change: @escaping @Sendable () -> Void) {
         Self.lock.withLock { _ in whole.state.waiting.append(change) }
     }
 
-    /// Runs the changes that were added, unless another thread does.
+    /// Runs the added changes, unless another thread runs them.
     func run() {
         let isFirst = Self.lock.withLock { _ in
             let whole = whole
@@ -37,17 +38,17 @@ final class ProgressOrder: Sendable {
         }
         guard isFirst else { return }
         while let changes = next() {
-            // Observers may block.
+            // Observers can block.
             WorkQueue.userCode { for change in changes { change() } }
         }
     }
 
-    /// Makes this order and the other one. Changes that were added to them before may run at the same time.
+    /// Unites this order and another one. Changes that were added to them before can run concurrently.
     func unite(with other: ProgressOrder) {
         Self.lock.withLock { _ in
             var (whole, part) = (whole, other.whole)
             guard whole !== part else { return }
-            // The smaller one becomes the part, to keep the way to the whole short.
+            // The smaller order becomes the part, which keeps the path to the whole short.
             if whole.state.partCount < part.state.partCount { swap(&whole, &part) }
             whole.state.partCount += part.state.partCount + 1
             whole.state.runnerCount += part.state.runnerCount
@@ -63,7 +64,7 @@ final class ProgressOrder: Sendable {
         return order
     }
 
-    /// - Returns: nil when nothing is left for this thread.
+    /// - Returns: the next changes; `nil` if none are left for this thread.
     private func next() -> [@Sendable () -> Void]? {
         Self.lock.withLock { _ in
             let whole = whole
@@ -74,14 +75,14 @@ final class ProgressOrder: Sendable {
     }
 }
 
-/// A `Progress` that may be cancelled, paused and resumed while it changes.
+/// A `Progress` that can be cancelled, paused and resumed while it changes.
 final class OrderedProgress: Progress, @unchecked Sendable {
     // Sendable because one thread at a time changes it, see `ProgressOrder`, and `userInfo` has a lock where Foundation
     // has none.
     let order = ProgressOrder()
 
     #if !canImport(Darwin)
-    /// A program may put progresses of several orders into one tree.
+    /// The lock for changes, because an app can put progresses of several orders into one tree.
     private static let changeLock = Locked(0)
     private let userInfoLock = Locked(0)
 
@@ -104,7 +105,7 @@ final class OrderedProgress: Progress, @unchecked Sendable {
         #if canImport(Darwin)
         change()
         #else
-        // This Foundation has no observers that it could call.
+        // Foundation on Linux has no observers that the change could call.
         Self.changeLock.withLock { _ in change() }
         #endif
     }

@@ -6,14 +6,14 @@ import FoundationNetworking
 
 /// The key by which a queue recognizes repeats of a request.
 enum RepeatKey: Hashable, Sendable {
-    /// The key that the user gave.
+    /// The key that the user set.
     case named(String)
     /// The message, and the identity of the host's configuration, which the owner of the key keeps alive.
     case message(host: ObjectIdentifier, Additions, NetworkService.Method, URL, HTTPHeaders, TransportBody)
 
-    /// - Parameter name: the key that the user gave.
-    /// - Returns: nil when no request is equal to this one: it cannot be built, or without a name its own code may
-    ///   change what is sent.
+    /// - Parameter name: the key that the user set.
+    /// - Returns: `nil` if no request is equal to this one: the request cannot be built, or it has no name and its own
+    ///   code can change its messages.
     init?(_ name: String?, _ options: RequestOptions, snapshot: () -> RequestSnapshot?) {
         if let name {
             self = .named(name)
@@ -32,10 +32,10 @@ enum RepeatKey: Hashable, Sendable {
 
     /// The fields that the host adds to the message when it is sent.
     struct Additions: Hashable, Sendable {
-        /// The user of the credential; nil without a credential.
+        /// The user of the credential; `nil` without a credential.
         private let userVersion: Int?
         private let cookies: String?
-        /// Where the cookies of the answer are stored.
+        /// The jar that stores the cookies of the response.
         private let jar: ObjectIdentifier?
         private let isCustom: Bool
 
@@ -51,17 +51,17 @@ enum RepeatKey: Hashable, Sendable {
 }
 
 extension RequestOptions {
-    /// Whether the request has code that may change its messages when they are sent, so that only the request can say
-    /// what it is equal to.
+    /// Whether the request has code that can change its messages when they are sent. Only its key can then tell which
+    /// requests are equal to it.
     var changesMessages: Bool { !interceptors.isEmpty || redirects?.decide != nil }
 }
 
-/// The key by which requests share one message and its answer. It is narrower than ``RepeatKey``: the answer is
-/// delivered to all as the sender received it, so everything that influences how it is received belongs to the key.
+/// The key by which requests share one message and its response. It is narrower than ``RepeatKey``. All of them get the
+/// response as the sender received it, so the key includes everything that affects how it is received.
 struct SharingKey: Hashable, Sendable {
     private let key: RepeatKey
     private let host: ObjectIdentifier
-    /// Requests that differ in one of these fields never share, whatever their keys.
+    /// Requests that differ in one of these fields never share a message, whatever their keys are.
     private let credentials: HTTPHeaders
     private let additions: RepeatKey.Additions
     private let allowsCellularAccess: Bool
@@ -74,14 +74,14 @@ struct SharingKey: Hashable, Sendable {
     private let cache: [String?]
     /// See ``RequestOperation/ignoresCache``.
     let ignoresCache: Bool
-    /// The categories that the message excludes while it is sent. A request that is part of a group, which holds the
-    /// category already, does not wait for one that waits for the group.
+    /// The categories that the message excludes while it is sent. A request in a group that already holds the category
+    /// does not wait for a request that waits for the group.
     let categories: Set<String>
-    /// The type of the item, or of the request if that changes its messages; nil when the key is the message, which
-    /// gives the same answer for every type.
+    /// The type of the item, or of the request if that changes its messages. `nil` if the key is the message, because
+    /// the response is then the same for every type.
     private let type: ObjectIdentifier?
 
-    /// - Parameter name: not nil for a request that changes its messages.
+    /// - Parameter name: not `nil` for a request that changes its messages.
     init(
         name: String?,
         _ snapshot: RequestSnapshot,

@@ -1,25 +1,25 @@
 import Foundation
 
-/// A message that is sent once for all operations that share it. Each of them makes its own item of the answer.
+/// A message that is sent once for all operations that share it. Each of them creates its own item from the response.
 struct SharedMessage: Sendable {
     let key: SharingKey
     let snapshot: RequestSnapshot
-    /// The host that is called, for limits by host.
+    /// The host of the message, for limits by host.
     let host: String?
-    /// Makes an item: an answer of which none can be made is not stored, and a stored one is replaced.
+    /// Creates an item. If it throws, the response is not stored, or a stored response is replaced.
     let checkItem: @Sendable (NetworkResponse) throws -> Void
 }
 
-/// The job that sends a message for several operations. They wait for its ``ItemOperation/value``, which cancels it
-/// when the last of them has given that up.
+/// The job that sends a message for several operations. They wait for its ``ItemOperation/value``. When the last of
+/// them stops waiting, the job is cancelled.
 ///
-/// It has a service of its own: cancelling one of those that share leaves it alone. They lend it their
+/// The job has its own service, so cancelling one of the operations does not affect it. The operations lend it their
 /// priorities.
 package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked Sendable {
-    // Sendable because what changes is behind a lock.
+    // Sendable because all mutable state is under a lock.
     private let message: SharedMessage
 
-    /// A job for which one operation waits already.
+    /// Creates a job for which one operation already waits.
     init(_ message: SharedMessage) {
         self.message = message
         let snapshot = message.snapshot
@@ -28,7 +28,7 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         withExtendedLifetime(unread) {}
         ownTraits.isHidden = true
         core.withLock { $0.waitingTaskCount = 1 }
-        // It is the message that excludes others.
+        // The message excludes others, so the carrier holds the categories.
         mutualExclusionCategories = message.key.categories
     }
 
@@ -47,14 +47,15 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         send(request)
     }
 
-    /// Stores the answer in the cache, once: called by the operations that share it when their callbacks have returned.
+    /// Stores the response in the cache, once. The operations that share it call this method when their callbacks have
+    /// returned.
     func keepAnswer() {
         state.withLock { $0.keep.take() }?()
     }
 
-    /// Counts one more operation that waits.
+    /// Counts one more waiting operation.
     ///
-    /// - Returns: false when it is too late: the job has ended, or all have left.
+    /// - Returns: `false` if it is too late: the job has ended, or no operation waits for it any longer.
     func join() -> Bool {
         core.withLock { state in
             guard state.lifecycle.outcome == nil, state.waitingTaskCount > 0 else { return false }

@@ -23,8 +23,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// Creates an operation for the host of a service.
     ///
     /// - Parameters:
-    /// - request: the request to send when the operation runs.
-    /// - service: the service, which determines the host. Cancelling it cancels this operation's call.
+    ///   - request: the request to send when the operation runs.
+    ///   - service: the service, which determines the host. Cancelling it cancels this operation's call.
     public init(_ request: Request, service: EasyNetworkService) {
         super.init(request, request.options, of: service)
         noteTraits()
@@ -71,9 +71,9 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// also gets the ``ItemOperation/response``.
     ///
     /// - Parameters:
-    /// - successWithResponse: gets the item and the response. It replaces the success closure on the main actor.
-    /// - failure: gets the error. Defaults to `nil`, which keeps the current closure.
-    /// - cached: gets the cache's item. Defaults to `nil`, which keeps the current closure.
+    ///   - successWithResponse: gets the item and the response. It replaces the success closure on the main actor.
+    ///   - failure: gets the error. Defaults to `nil`, which keeps the current closure.
+    ///   - cached: gets the cache's item. Defaults to `nil`, which keeps the current closure.
     public final func onMain(
         successWithResponse: @escaping @MainActor (Request.Item, NetworkResponse) -> Void,
         failure: (@MainActor (NetworkError) -> Void)? = nil,

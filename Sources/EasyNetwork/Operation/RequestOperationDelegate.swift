@@ -1,5 +1,5 @@
-/// Hears of the end of ``ItemOperation``s, before their closures. Called on the operation's callback queue. Every
-/// method does nothing by default.
+/// The delegate of ``ItemOperation``s. It is notified of their end, before their closures. Its methods are called on
+/// the operation's callback queue. Every method does nothing by default.
 ///
 /// ```swift
 /// func requestOperationDidSucceed(_ operation: ServiceOperation) {
@@ -7,11 +7,11 @@
 /// }
 /// ```
 public protocol RequestOperationDelegate: AnyObject, Sendable {
-    /// Its ``RequestOperation/cachedItem`` is there, and the network's will follow.
+    /// Called when the operation has its ``RequestOperation/cachedItem``, and the network's item will follow.
     func requestOperationDidLoadFromCache(_ operation: ServiceOperation)
-    /// Its ``ItemOperation/result`` has the item.
+    /// Called when the operation has succeeded, and its ``ItemOperation/result`` has the item.
     func requestOperationDidSucceed(_ operation: ServiceOperation)
-    /// It has failed, or was cancelled.
+    /// Called when the operation has failed or was cancelled.
     func requestOperation(_ operation: ServiceOperation, didFailWith error: NetworkError)
 }
 

@@ -1,34 +1,34 @@
 import Foundation
 
-/// How an operation repeats others, by its own settings.
+/// The operation's own settings for repeats of other operations.
 struct RepeatSetting {
-    /// Nil: the request's.
+    /// The policy; `nil` for the request's.
     let policy: RepeatPolicy?
-    /// Nil: the request's.
+    /// The key; `nil` for the request's.
     let key: String?
-    /// Whether the operation was made for the refresh of a credential.
+    /// Whether the operation was created for the refresh of a credential.
     let isPartOfRefresh: Bool
 
     init(_ options: OperationOptions) {
         (policy, key, isPartOfRefresh) = (options.repeatPolicy, options.repeatKey, !options.refreshedSessions.isEmpty)
     }
 
-    /// Whether the operation is a repeat for others, or they for it.
+    /// Whether the operation can be a repeat of others, or they of it.
     var isRepeat: Bool { key != nil || policy.map { $0 != .allow } ?? false }
 
-    /// The policy and the key of the operation, laid over those of its request.
+    /// Returns the policy and the key of the operation, with its request's as defaults.
     func over(_ options: RequestOptions) -> (policy: RepeatPolicy, key: String?) {
         (policy ?? options.repeatPolicy, key ?? options.repeatKey)
     }
 }
 
-/// The handling of repeated operations by a queue, see ``RepeatPolicy``.
+/// The handling of repeated operations by a queue. See ``RepeatPolicy``.
 extension ServiceOperation {
-    /// The policy for the operation while an equal one waits or runs in its ``NetworkQueue``. Default: the
-    /// request's ``RequestOptions/repeatPolicy``.
+    /// The policy for the operation if an equal one waits or runs in its ``NetworkQueue``. Defaults to the request's
+    /// ``RequestOptions/repeatPolicy``.
     ///
-    /// Operations that make their own calls are equal by their ``repeatKey`` only, since their messages are not known
-    /// before; for them ``RepeatPolicy/join`` means ``RepeatPolicy/allow``.
+    /// Operations that make their own calls are equal only by their ``repeatKey``, because their messages are not known
+    /// in advance. For them, ``RepeatPolicy/join`` has the meaning of ``RepeatPolicy/allow``.
     ///
     /// ```swift
     /// func begin(_ signIn: ServiceOperation) {
@@ -38,30 +38,31 @@ extension ServiceOperation {
     /// }
     /// ```
     ///
-    /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made
-    /// when it starts, see ``ItemOperation/then(_:)``, the policy acts then; that of its request is not told here.
+    /// Set it before the operation is added to a queue; a later change is ignored. If the request is made when the
+    /// operation starts (see ``ItemOperation/then(_:)``), the policy takes effect then, and this property does not show
+    /// the request's policy.
     public final var repeatPolicy: RepeatPolicy {
         get { option({ $0.repeatPolicy }) ?? .allow }
         set { if scheduling == nil { setOption(\.repeatPolicy, newValue) } }
     }
 
-    /// The key that makes operations equal, instead of the message they send. Default nil: the request's
-    /// ``RequestOptions/repeatKey``. Set it before the operation is added to a queue; later it is ignored.
+    /// The key that makes operations equal, instead of the message they send. Defaults to `nil`: the request's
+    /// ``RequestOptions/repeatKey``. Set it before the operation is added to a queue; a later change is ignored.
     public final var repeatKey: String? {
         get { option({ $0.repeatKey }) }
         set { if scheduling == nil { setOption(\.repeatKey, newValue) } }
     }
 
-    /// Tells the queue what an operation that makes its own calls repeats.
+    /// Reports to the queue what an operation that makes its own calls repeats.
     final func applyRepeatPolicy(_ key: String) {
         if !hasOutcome { _ = scheduling?.queue.operation(self, repeats: .named(key), policy: repeatPolicy) }
     }
 }
 
 extension ItemOperation {
-    /// Tells the queue what the operation repeats, which may end this one, or cancel the others.
+    /// Reports to the queue what the operation repeats, which can end this operation or cancel the others.
     ///
-    /// - Returns: whether it may go on; if not, it has been ended.
+    /// - Returns: whether the operation can continue. If not, it has been ended.
     final func applyRepeatPolicy() -> Bool {
         guard let queue = scheduling?.queue, !hasOutcome, case .request(let source) = state.withLock({ $0.source })
         else {
@@ -73,7 +74,7 @@ extension ItemOperation {
         return queue.operation(self, repeats: key, policy: policy)
     }
 
-    /// Reads the request, which is sent as it is read here; nil for one that cannot be sent, or is sent already.
+    /// Reads the request, and fixes what is sent. Returns `nil` if it cannot be sent, or has already been sent.
     final func fixSnapshot() -> RequestSnapshot? {
         guard case .request(let source) = state.withLock({ $0.source }) else { return nil }
         let host = callGroup.host

@@ -16,8 +16,8 @@ struct DownloadLocation: Hashable, Sendable {
     /// Creates the paths of a download.
     ///
     /// - Parameters:
-    /// - destination: a file, or a directory: its path ends with a slash, or a directory exists there.
-    /// - resource: the digest of the URL, for a file whose name is not known yet.
+    ///   - destination: a file, or a directory: its path ends with a slash, or a directory exists there.
+    ///   - resource: the digest of the URL, for a file whose name is not known yet.
     /// - Throws: ``NetworkError/Code/invalidRequest`` if no file can be stored there.
     init(_ destination: URL, resource: String) throws(NetworkError) {
         let path = destination.standardizedFileURL.path

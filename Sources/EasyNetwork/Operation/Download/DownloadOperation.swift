@@ -59,11 +59,11 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// Creates a download.
     ///
     /// - Parameters:
-    /// - request: the request to send. Only a GET request can be resumed.
-    /// - destination: the file URL of the file, or of an existing directory, in which the server names the file. It
-    ///   counts as a directory if its path ends with a slash, or if a directory exists there.
-    /// - service: the service, which determines the host. Cancelling it cancels the operation's calls. Defaults to a
-    ///   service of the current ``HostConfiguration/shared``.
+    ///   - request: the request to send. Only a GET request can be resumed.
+    ///   - destination: the file URL of the file, or of an existing directory, in which the server names the file. It
+    ///     counts as a directory if its path ends with a slash, or if a directory exists there.
+    ///   - service: the service, which determines the host. Cancelling it cancels the operation's calls. Defaults to a
+    ///     service of the current ``HostConfiguration/shared``.
     public init(
         _ request: some BaseAPIRequest,
         to destination: URL,
@@ -425,9 +425,9 @@ extension ItemOperation {
     /// The download depends on this operation, as the operation of ``then(_:)`` does. Add both to a queue.
     ///
     /// - Parameters:
-    /// - destination: the file or directory; see ``DownloadOperation/init(_:to:service:)``.
-    /// - next: called once, on a thread of the queue, when this operation has succeeded and before the download waits
-    ///   for its turn. If `next` throws, the error is the download's error.
+    ///   - destination: the file or directory; see ``DownloadOperation/init(_:to:service:)``.
+    ///   - next: called once, on a thread of the queue, when this operation has succeeded and before the download waits
+    ///     for its turn. If `next` throws, the error is the download's error.
     public final func then<Next: BaseAPIRequest>(
         downloadTo destination: URL,
         _ next: @escaping @Sendable (Item) throws -> Next

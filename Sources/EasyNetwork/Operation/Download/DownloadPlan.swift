@@ -51,9 +51,9 @@ struct DownloadPlan: Sendable {
     private var farthest: [Int: Int64] = [:]
 
     /// - Parameters:
-    /// - journal: the bytes of an earlier download; `nil` if there are none.
-    /// - resource: the digest of the requested URL.
-    /// - hasDigest: whether the file will be compared with a digest.
+    ///   - journal: the bytes of an earlier download; `nil` if there are none.
+    ///   - resource: the digest of the requested URL.
+    ///   - hasDigest: whether the file will be compared with a digest.
     init(
         _ journal: ResumeJournal? = nil,
         resource: String,
@@ -123,10 +123,10 @@ struct DownloadPlan: Sendable {
     /// Decides how a response is used.
     ///
     /// - Parameters:
-    /// - question: the requested range; `nil` for the whole file.
-    /// - location: the digest of the URL that responded.
-    /// - isAccepted: whether the response is a success.
-    /// - mayContinue: whether the download can be resumed later. Only a GET request without the user's own range can.
+    ///   - question: the requested range; `nil` for the whole file.
+    ///   - location: the digest of the URL that responded.
+    ///   - isAccepted: whether the response is a success.
+    ///   - mayContinue: whether the download can be resumed later. Only a GET request without the user's own range can.
     mutating func answer(
         _ head: TransportHead,
         to question: Question?,

@@ -1,16 +1,16 @@
 import Foundation
 
-/// How many bytes a second transfers may move together: a token bucket.
+/// The maximum number of bytes per second that several transfers share: a token bucket.
 ///
-/// A taker gets its bytes at once and waits for the debt afterwards. After a pause, a tenth of a second is free. The
-/// bytes that TLS and HTTP add do not count.
+/// A transfer gets its bytes at once, and waits for the debt afterwards. After a pause, it gets the bytes of a tenth of
+/// a second without a wait. The bytes that TLS and HTTP add do not count.
 final class BandwidthLimit: Sendable {
     private static let burst: TimeInterval = 0.1
 
-    /// At least 1; less is raised to it.
+    /// The rate. A value below 1 is raised to 1.
     let bytesPerSecond: Int
     private let clock: any NetworkClock
-    /// The debt is in bytes, negative for those that are free.
+    /// The debt in bytes, negative for bytes that cause no wait, and the time of its last change.
     private let state: Locked<(debt: Double, last: TimeInterval)>
 
     init(bytesPerSecond: Int, clock: any NetworkClock) {
@@ -19,9 +19,9 @@ final class BandwidthLimit: Sendable {
         state = Locked((-Double(self.bytesPerSecond) * Self.burst, clock.now))
     }
 
-    /// Takes bytes that have come or are about to go.
+    /// Takes bytes that have been received or are about to be sent.
     ///
-    /// - Returns: the seconds until the next bytes may move; 0 for at once.
+    /// - Returns: the seconds until the next bytes can be transferred; `0` if they can be at once.
     func delay(after count: Int) -> TimeInterval {
         let (now, rate) = (clock.now, Double(bytesPerSecond))
         return state.withLock { state in
@@ -34,7 +34,7 @@ final class BandwidthLimit: Sendable {
 }
 
 extension ServiceOperation {
-    /// The bytes a second of the limit that a transfer has besides that of its queue; nil when it has none.
+    /// The transfer's own limit in bytes per second, in addition to its queue's; `nil` if it has no limit of its own.
     final var ownBandwidthLimit: Int? {
         get { option { $0.bandwidth?.bytesPerSecond } }
         set {
@@ -43,7 +43,7 @@ extension ServiceOperation {
         }
     }
 
-    /// Its own limit and the queue's.
+    /// The transfer's own limit and the queue's, as far as they are set.
     final var bandwidthLimits: [BandwidthLimit] {
         [option { $0.bandwidth }, scheduling?.queue.bandwidth].compactMap { $0 }
     }

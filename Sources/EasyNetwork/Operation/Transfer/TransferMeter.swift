@@ -1,23 +1,23 @@
 import Dispatch
 import Foundation
 
-/// Publishes how far a transfer is: in a `Progress`, in asynchronous sequences, and as a share in the progress of a
-/// group.
+/// Publishes the progress of a transfer in a `Progress`, in asynchronous sequences, and as a share in a group's
+/// progress.
 ///
-/// Counts may come thousands of times a second, on a thread that must not be blocked. They are published at most ten
-/// times a second, on other threads. All members may be used from any thread.
+/// Counts can arrive thousands of times a second, on a thread that must not be blocked. They are published at most ten
+/// times a second, on other threads. All members can be used from any thread.
 package final class TransferMeter: Sendable {
-    /// The bytes that have been moved, and the length of the body, nil while that is not known.
+    /// The number of transferred bytes, and the length of the body, `nil` while it is unknown.
     package typealias Count = (completedBytes: Int64, totalBytes: Int64?)
 
     private struct State {
         var completed: Int64 = 0
         var total: Int64?
         var rate: TransferRate?
-        /// Whether the transfer succeeded; nil while it goes on.
+        /// Whether the transfer succeeded; `nil` while it is running.
         var outcome: Bool?
         var lastPublication = -TimeInterval.infinity
-        /// Whether a publication is to come that will have the latest change.
+        /// Whether a publication is planned that will have the latest change.
         var isPlanned = false
         /// The last publication.
         var latest: Count?
@@ -26,30 +26,32 @@ package final class TransferMeter: Sendable {
         var share: OrderedProgress?
         var published: [@Sendable (Count) -> Void] = []
 
-        /// - Returns: whether that is a change.
+        /// - Returns: whether the number changed.
         mutating func move(to completed: Int64, at now: TimeInterval) -> Bool {
             guard completed != self.completed else { return false }
             if rate == nil { rate = TransferRate(completed: self.completed, at: now) }
-            // The rate must see the step back, whatever comes after it.
+            // Note the step back, because the rate must include it whatever follows.
             if completed < self.completed { rate?.note(completed: max(0, completed), at: now) }
             self.completed = max(0, completed)
             return true
         }
     }
 
-    /// The least time between two publications, in seconds.
+    /// The minimum time between two publications, in seconds.
     private static let interval: TimeInterval = 0.1
-    /// The time after which a rate is published again although nothing has come, in seconds: it has fallen.
+    /// The time in seconds after which a rate is published again although no bytes were transferred, because it has
+    /// fallen.
     private static let silence: TimeInterval = 1
 
-    /// In bytes; indeterminate until the total is known. It is finished when the transfer has succeeded and not before,
-    /// for a finished progress must not go back when the transfer begins again. After a failure it stays where it was.
+    /// The progress in bytes, indeterminate until the total is known. It is finished only when the transfer has
+    /// succeeded, because a finished progress must not go back when the transfer starts again. After a failure, it
+    /// keeps its last value.
     let progress = OrderedProgress.root()
     private let clock: any NetworkClock
     private let state = Locked(State())
-    /// Set when the end has been published.
+    /// Completes when the end has been published.
     private let isPublished = Promise<Void>()
-    /// For the next publication.
+    /// The alarm for the next publication.
     private let alarm = Alarm()
     let counts = Multicast<Count>()
 
@@ -57,7 +59,7 @@ package final class TransferMeter: Sendable {
         self.clock = clock
         progress.kind = .file
         progress.totalUnitCount = -1
-        // On Linux it is neither by default.
+        // Set both, because the defaults on Linux are neither.
         progress.isCancellable = true
         progress.isPausable = false
         progress.setUserInfoObject(kind, forKey: .fileOperationKindKey)
@@ -65,11 +67,11 @@ package final class TransferMeter: Sendable {
 
     // MARK: - Counting
 
-    /// The transfer begins, or begins again.
+    /// Notes that the transfer starts, or starts again.
     ///
     /// - Parameters:
-    ///   - completed: the bytes that are there already.
-    ///   - total: with those; nil when it is not known.
+    ///   - completed: the number of bytes fetched before.
+    ///   - total: the length including those; `nil` if it is unknown.
     func begin(completed: Int64, total: Int64?) {
         change { state, now in
             state.completed = max(0, completed)
@@ -83,14 +85,15 @@ package final class TransferMeter: Sendable {
         change { $0.move(to: $0.completed + Int64(count), at: $1) }
     }
 
-    /// - Parameter completed: fewer than before when bytes are moved again.
+    /// - Parameter completed: the number of transferred bytes. It is smaller than before if bytes are transferred
+    ///   again.
     func set(completed: Int64) {
         change { $0.move(to: completed, at: $1) }
     }
 
     /// - Parameters:
-    ///   - completed: as above.
-    ///   - total: nil when it is not known.
+    ///   - completed: the number of transferred bytes. It is smaller than before if bytes are transferred again.
+    ///   - total: the length; `nil` if it is unknown.
     func set(completed: Int64, total: Int64?) {
         change { state, now in
             let isOther = exchange(&state.total, with: total) != total
@@ -98,7 +101,7 @@ package final class TransferMeter: Sendable {
         }
     }
 
-    /// No bytes are expected until the next beginning: the rate becomes 0.
+    /// Sets the rate to 0, because no bytes are expected until the transfer starts again.
     func rest() {
         change { state, now in
             guard state.rate != nil else { return false }
@@ -107,14 +110,14 @@ package final class TransferMeter: Sendable {
         }
     }
 
-    /// Ends the transfer; later counts and ends are ignored.
+    /// Ends the transfer. Later counts and ends are ignored.
     ///
-    /// - Returns: set when the end has been published.
+    /// - Returns: a promise that completes when the end has been published.
     @discardableResult
     func finish(success: Bool) -> Promise<Void> {
         change { state, _ in
             state.outcome = success
-            // At once.
+            // Publish the end at once.
             state.isPlanned = false
             state.lastPublication = -.infinity
             return true
@@ -134,7 +137,7 @@ package final class TransferMeter: Sendable {
 
     // MARK: - Publishing
 
-    /// Publishes at a moment, or now if that has passed. Nothing is published after the end.
+    /// Publishes at the given time, or now if it has passed. Nothing is published after the end.
     private func publish(at moment: TimeInterval, _ now: TimeInterval) {
         let isDue = moment <= now
         alarm.set(isDue || state.withLock { $0.outcome != nil } ? nil : moment, clock) { [weak self] in
@@ -143,7 +146,8 @@ package final class TransferMeter: Sendable {
         if isDue { publish() }
     }
 
-    /// A single publication at a time, and not on the caller's thread: observers of the progress may take long.
+    /// Publishes one value at a time on another thread than the caller's, because observers of the progress can take
+    /// long.
     private func publish() {
         WorkQueue.shared.add {
             self.progress.order.add { self.publishLatest() }
@@ -164,7 +168,7 @@ package final class TransferMeter: Sendable {
         update(count, bytesPerSecond, outcome)
         let (share, published) = state.withLock { state in
             state.latest = count
-            // Under the lock, so that a new listener gets no older value after this one.
+            // Send under the lock, so that a new listener gets no older value after this one.
             counts.send(count)
             state.isOver = outcome != nil
             return (state.share, state.published)
@@ -190,7 +194,7 @@ package final class TransferMeter: Sendable {
         let totalUnitCount = total.map { $0 > 0 ? $0 : -1 } ?? -1
         progress.count {
             if progress.totalUnitCount != totalUnitCount {
-                // On Linux a change from one total to another leaves fractions of the wrong sign in the parent.
+                // On Linux, a change from one total to another leaves fractions of the wrong sign in the parent.
                 if progress.totalUnitCount > 0 { progress.totalUnitCount = -1 }
                 progress.totalUnitCount = totalUnitCount
             }
@@ -205,8 +209,8 @@ package final class TransferMeter: Sendable {
 
     // MARK: - Listening
 
-    /// The latest value now, the next ones at most ten times a second, and a last one at the end. A slow reader misses
-    /// the values between. The progress has been changed before.
+    /// Returns the latest value, followed by the next ones at most ten times a second, and a last one at the end. A
+    /// slow reader misses intermediate values. The progress is changed before each value.
     func updates() -> AsyncStream<Count> {
         state.withLock { counts.stream(first: $0.latest) }
     }
@@ -215,10 +219,10 @@ package final class TransferMeter: Sendable {
 
     private static let shareTotal: Int64 = 1_000
 
-    /// The share that a group makes a part of its own progress, once, for it can have one parent.
+    /// Returns the share that a group adds to its own progress, once, because a progress can have only one parent.
     ///
-    /// The group finishes it when the operation has finished in any way. It counts in thousandths: fractions of byte
-    /// counts have no common denominator that Foundation on Linux could keep exact.
+    /// The group completes the share when the operation has finished in any way. The share counts in thousandths,
+    /// because fractions of byte counts have no common denominator that Foundation on Linux could keep exact.
     func claimShare() -> OrderedProgress? {
         let share = OrderedProgress.root()
         share.totalUnitCount = Self.shareTotal
@@ -236,11 +240,11 @@ package final class TransferMeter: Sendable {
         return share
     }
 
-    /// In the order of the group, which another part of it may hold up.
+    /// Updates the share in the order of the group's changes, which another part of the group can delay.
     private func update(_ share: OrderedProgress) {
         share.order.add {
             guard let (completed, total) = self.state.withLock({ $0.latest }), !share.isFinished else { return }
-            // Not to its end: a transfer that begins again could not go back from there.
+            // Stop before the end of the share, because a transfer that starts again could not go back from there.
             let fraction = total.map { min(1, Double(completed) / Double(max(1, $0))) } ?? 0
             let thousandths = Int64(fraction * Double(Self.shareTotal))
             share.count { share.completedUnitCount = min(thousandths, Self.shareTotal - 1) }
@@ -250,11 +254,15 @@ package final class TransferMeter: Sendable {
 
     // MARK: - For the owner
 
+    /// Sets the action for a cancellation.
+    ///
     /// - Parameter action: called on a background thread when the progress is cancelled.
     func whenCancelled(_ action: @escaping @Sendable () -> Void) {
         progress.cancellationHandler = action
     }
 
+    /// Adds an action for each publication.
+    ///
     /// - Parameter action: called on background threads, one call at a time, with each publication.
     package func whenPublished(_ action: @escaping @Sendable (Count) -> Void) {
         state.withLock { $0.published.append(action) }
@@ -268,7 +276,7 @@ package final class TransferMeter: Sendable {
         progress.isPausable = true
     }
 
-    /// On Linux, Foundation calls handlers at the same time, and the last call need not have the last state.
+    /// On Linux, Foundation calls handlers concurrently, and the last call doesn't always have the last state.
     private static func observePauses(
         _ progress: OrderedProgress,
         _ action: @escaping @Sendable (_ isPaused: Bool) -> Void
