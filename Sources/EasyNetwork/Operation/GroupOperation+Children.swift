@@ -82,7 +82,7 @@ extension GroupOperation {
         for (index, child) in children { child.whenFinished { self.childDidFinish(child, at: index) } }
     }
 
-    /// The limit of the group; `nil` if it has none.
+    /// The limit of the group; `nil` for no limit.
     private var limit: Int? {
         maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
     }

@@ -29,7 +29,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     // One thread at a time changes `progress`; see `ProgressOrder`.
     struct Child {
         let operation: NetworkOperation
-        /// The child's own progress, as a part of the group's; `nil` if the child has none.
+        /// The child's own progress, as a part of the group's; `nil` if the child has no progress.
         let progress: OrderedProgress?
         /// The child's weight in the group's progress.
         let weight: Int64

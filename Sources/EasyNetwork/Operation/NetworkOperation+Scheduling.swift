@@ -43,7 +43,7 @@ extension NetworkOperation {
         core.withLock { $0.isTaken }
     }
 
-    /// Returns the operation's job in `queue`; `nil` if it has none there, or no longer.
+    /// Returns the operation's job in `queue`; `nil` if it has no job there, or no longer.
     final func job(in queue: NetworkQueue) -> NetworkQueue.Job? {
         core.withLock { $0.scheduling?.queue === queue ? $0.scheduling?.job : nil }
     }

@@ -45,7 +45,7 @@ extension NetworkOperation {
         }
     }
 
-    /// Determines the trace of the operation, and of the operations that it waits for and that have none.
+    /// Determines the trace of the operation, and of the operations that it waits for and that have no trace.
     @discardableResult
     final func findTrace() -> TraceContext {
         var found = option { $0.trace?.context ?? $0.traceOrigin } ?? TraceContext.current

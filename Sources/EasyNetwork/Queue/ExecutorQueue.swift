@@ -1,14 +1,14 @@
 import Foundation
 
-/// A ``NetworkQueue`` under Foundation's type, which forwards all calls to it. Foundation's part is to start operations
+/// A ``NetworkQueue`` as an `OperationQueue`, which forwards all calls to it. Foundation's part is to start operations
 /// that are not of this package, without a limit.
 ///
-/// `operations` and `operationCount` are members of an extension on Linux, which cannot be overridden.
+/// On Linux, `operations` and `operationCount` are members of an extension, which cannot be overridden.
 final class ExecutorQueue: OperationQueue, @unchecked Sendable {
     // Sendable because `owner` is written once, before the queue is shared.
     weak var owner: NetworkQueue?
 
-    /// Values of a queue that may be observed.
+    /// Values of a queue that can be observed.
     enum Observable {
         case jobs, limit, isSuspended
 
@@ -21,7 +21,7 @@ final class ExecutorQueue: OperationQueue, @unchecked Sendable {
         }
     }
 
-    /// Makes a change, without a lock, and tells those who observe the value by KVO. Linux has no observers.
+    /// Makes a change, without a lock, and notifies KVO observers of the value. Linux has no observers.
     @inline(__always)
     func announcing<Result>(_ value: Observable, _ change: () -> Result) -> Result {
         #if canImport(Darwin)
@@ -81,7 +81,7 @@ final class ExecutorQueue: OperationQueue, @unchecked Sendable {
     override var operations: [Operation] { owner?.operations ?? super.operations }
     override var operationCount: Int { owner?.operationCount ?? super.operationCount }
 
-    // The setters above would be announced twice.
+    // Foundation would announce the setters above a second time.
     override class func automaticallyNotifiesObservers(forKey key: String) -> Bool {
         let isOurs = ["maxConcurrentOperationCount", "suspended"].contains(key)
         return isOurs ? false : super.automaticallyNotifiesObservers(forKey: key)

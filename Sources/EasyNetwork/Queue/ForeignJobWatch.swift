@@ -1,23 +1,23 @@
 import Foundation
 
-/// The foreign operations whose jobs have not started, as a value: which of them to look at, since they do not tell
-/// that they are ready, cancelled, or have another priority.
+/// The foreign operations whose jobs have not started, as a value. It determines which of them to check, because they
+/// report no change of their readiness, cancellation or priority.
 struct ForeignJobWatch {
     typealias Job = NetworkQueue.Job
 
-    /// Seconds between two looks at operations that are not ready: the first pause, and the longest.
+    /// The first and the longest time in seconds between two checks of operations that are not ready.
     private static let pauses = (first: 0.001, longest: 0.1)
 
-    /// The waiting jobs, and some that do not wait any more.
+    /// The waiting jobs, and some jobs that no longer wait.
     private var jobs: [Job] = []
     private var next = 0
-    /// Limits the looks, so a job costs the same however many others wait: when slots become free rarely all jobs are
-    /// looked at, in a burst some at a time.
+    /// Limits the number of checks, so that the cost of a job doesn't depend on the number of waiting jobs. If slots
+    /// become free rarely, all jobs are checked; in a burst, some at a time.
     private var gate = RateGate(RateLimit(20_000, per: 1, burst: 1_024))
     /// The jobs that are held because they are not ready.
     private(set) var unready: [ObjectIdentifier: Job] = [:]
     private var pause = Self.pauses.first
-    /// Whether a look at the jobs that are not ready is scheduled.
+    /// Whether a check of the jobs that are not ready is scheduled.
     var isLookDue = false
 
     var isEmpty: Bool { jobs.isEmpty && unready.isEmpty }
@@ -29,13 +29,13 @@ struct ForeignJobWatch {
         pause = Self.pauses.first
     }
 
-    /// - Returns: whether it was held.
+    /// - Returns: whether the job was held.
     mutating func removeUnready(_ job: Job) -> Bool {
         unready.removeValue(forKey: ObjectIdentifier(job)) != nil
     }
 
-    /// - Returns: the seconds until the next look at jobs that are not ready; nil when there are none, or it is
-    ///   scheduled.
+    /// - Returns: the seconds until the next check of jobs that are not ready; `nil` if there are no such jobs, or the
+    ///   check is already scheduled.
     mutating func nextLook() -> TimeInterval? {
         guard !unready.isEmpty, !isLookDue else { return nil }
         isLookDue = true
@@ -49,9 +49,9 @@ struct ForeignJobWatch {
         unready = [:]
     }
 
-    /// The jobs to look at now that a slot becomes free. Jobs that do not wait any more are removed on the way.
+    /// Returns the jobs to check now that a slot becomes free. Removes jobs that no longer wait.
     ///
-    /// - Parameter now: on the machine's clock.
+    /// - Parameter now: the time on the machine's clock.
     mutating func takeShare(at now: TimeInterval) -> [Job] {
         var share: [Job] = []
         var unseen = jobs.count
@@ -71,12 +71,12 @@ struct ForeignJobWatch {
     }
 }
 
-/// Looking at foreign operations, which do not tell of changes.
+/// Checking foreign operations, which report no changes.
 extension NetworkQueue {
-    /// The state of a foreign operation when it was looked at.
+    /// The state of a foreign operation at the time of a check.
     private typealias Sight = (job: Job, priority: JobPriority, isReady: Bool)
 
-    /// A step after which jobs may start. Foreign operations are looked at before it.
+    /// Performs a step after which jobs can start. Foreign operations are checked before it.
     @discardableResult
     func stepMakingRoom<Result>(_ body: (inout State, inout Actions) -> Result) -> Result {
         let result = step { state, actions -> Result? in state.foreignWatch.isEmpty ? body(&state, &actions) : nil }
@@ -89,10 +89,10 @@ extension NetworkQueue {
         }
     }
 
-    /// Looks at the jobs that are not ready, less and less often.
+    /// Checks the jobs that are not ready, at increasing intervals.
     func watchUnready() {
         guard let delay = state.withLock({ $0.foreignWatch.nextLook() }) else { return }
-        // The time that an operation takes to become ready is the machine's, whatever the clock of the queue.
+        // Use the system's clock, because the time until an operation is ready doesn't depend on the queue's clock.
         _ = SystemClock().schedule(after: delay) { [weak self] in
             guard let self else { return }
             let sights = lookAndEndCancelled { state in
@@ -107,10 +107,9 @@ extension NetworkQueue {
         }
     }
 
-    /// Reads them, and ends the cancelled ones.
+    /// Reads the state of foreign operations, and ends the cancelled ones.
     ///
-    /// - Parameter jobs: called under the lock; the operations are read without it, since they may run code of the
-    ///   user.
+    /// - Parameter jobs: called under the lock. The operations are read without it, because they can run user code.
     private func lookAndEndCancelled(at jobs: (inout State) -> [Job]) -> [Sight] {
         let operations = state.withLock { state in
             jobs(&state).compactMap { job -> (Job, ForeignJob, isUnready: Bool)? in
@@ -139,9 +138,8 @@ extension NetworkQueue {
         }
     }
 
-    /// Takes the slot back from a foreign operation that is not ready: because it was given a dependency after it had
-    /// been added, which it tells no queue, or because its `isReady` is false. The job that makes it ready may need the
-    /// slot.
+    /// Takes the slot from a foreign operation that is not ready. Either it was given a dependency after it was added,
+    /// which it reports to no queue, or its `isReady` is `false`. The job that makes it ready may need the slot.
     func postpone(_ operation: ForeignJob) -> Bool {
         let unfinished = operation.unfinishedDependencies
         guard !unfinished.isEmpty || operation.isHeldBack, !operation.foreign.isCancelled else { return false }

@@ -7,10 +7,10 @@ struct JobDeadlines<Job: AnyObject> {
     private var waiting: Set<ObjectIdentifier> = []
 
     var isEmpty: Bool { waiting.isEmpty }
-    /// No deadline passes earlier; nil without deadlines. It may be that of a job that has ended.
+    /// The earliest deadline, possibly of a job that has ended; `nil` without deadlines.
     var next: TimeInterval? { isEmpty ? nil : heap.earliest }
 
-    /// - Parameter deadline: in seconds from now.
+    /// - Parameter deadline: the time in seconds from now.
     mutating func add(_ job: Job, _ deadline: TimeInterval, now: TimeInterval) {
         waiting.insert(ObjectIdentifier(job))
         heap.add((job, deadline), at: now + deadline)
@@ -24,7 +24,7 @@ struct JobDeadlines<Job: AnyObject> {
         heap.sweep { waiting.contains(ObjectIdentifier($0.job)) }
     }
 
-    /// The jobs whose deadlines have passed, which are forgotten.
+    /// Returns the jobs whose deadlines have passed, and forgets them.
     mutating func takeDue(now: TimeInterval) -> [(job: Job, deadline: TimeInterval)] {
         var due: [(job: Job, deadline: TimeInterval)] = []
         while let next = heap.takeDue(now: now) {

@@ -39,7 +39,7 @@ struct PriorityCounts {
         if priority != .veryLow { counts[Int(priority.rawValue) - 1] += change }
     }
 
-    /// The highest priority of a dependent; the lowest when there are none.
+    /// The highest priority of a dependent; the lowest priority if there are none.
     var highest: JobPriority {
         var rank = 4
         while rank > 0, counts[rank - 1] == 0 { rank -= 1 }

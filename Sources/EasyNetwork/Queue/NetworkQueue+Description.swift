@@ -1,7 +1,8 @@
 import Foundation
 
 extension NetworkQueue: CustomStringConvertible {
-    /// Name, counts and limits: what `print` and the debugger show. `graph()` of EasyNetworkDiagnostics has the jobs.
+    /// The name, counts and limits of the queue, which `print` and the debugger show. `graph()` of
+    /// EasyNetworkDiagnostics draws the jobs.
     ///
     /// ```swift
     /// print(queue)   // NetworkQueue 'EasyNetwork.shared': 12 jobs, 6 of 6 slots taken, api.example.com 2 of 3
@@ -22,14 +23,14 @@ extension NetworkQueue: CustomStringConvertible {
         if let rate { parts.append("at most \(rate.count) per \(String(format: "%.3g", rate.seconds)) s") }
         if isSuspended { parts.append("suspended") }
         if let shutDownPlace { parts.append("shut down at \(shutDownPlace)") }
-        // Each part by itself, since a secret may go to the end of its part.
+        // Redact each part by itself, because a secret can extend to the end of its part.
         parts = parts.map(Redaction.standard.redacted)
         return "NetworkQueue '\(Redaction.standard.redacted(queue.name ?? ""))': " + parts.joined(separator: ", ")
     }
 }
 
 extension LimitKey {
-    /// Nil where the limit is told elsewhere.
+    /// The text of the limit; `nil` if the limit is described elsewhere.
     fileprivate var text: String? {
         switch self {
         case .host(let host): host

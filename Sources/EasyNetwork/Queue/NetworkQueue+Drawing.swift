@@ -1,8 +1,8 @@
 import Foundation
 
-/// The facts that a drawing of the queue needs.
+/// The values that a drawing of the queue needs.
 extension NetworkQueue {
-    /// A job, as it is now.
+    /// A job in its current state.
     package typealias DrawnJob = (
         operation: Operation, group: ObjectIdentifier?, isRunning: Bool, waitsFor: [(Operation, DependencyPolicy)]
     )

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Cancelling several jobs: waiting jobs end at once, without having run; running jobs are told to stop.
+/// Cancelling several jobs: waiting jobs end at once, without having run, and running jobs are asked to stop.
 ///
 /// To cancel a single job, call its `cancel()`, or ``cancelOperation(id:)``.
 extension NetworkQueue {
@@ -9,19 +9,19 @@ extension NetworkQueue {
         cancel { $0.allJobs }
     }
 
-    /// Cancels the jobs that have this tag among their ``NetworkOperation/tags``.
+    /// Cancels the jobs that have this tag in their ``NetworkOperation/tags``.
     public func cancelOperations(tag: String) {
         cancel { $0.jobs(with: .tag(tag)) }
     }
 
     /// Cancels the jobs that call this host.
     ///
-    /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
+    /// - Parameter host: the host, as in ``NetworkOperation/host``, in upper or lower case.
     public func cancelOperations(host: String) {
         cancel { $0.jobs(with: .host(host.lowercased())) }
     }
 
-    /// Cancels the job with this number, if it is here. Linear in the number of jobs.
+    /// Cancels the job with this number, if it is on this queue. Linear in the number of jobs.
     ///
     /// - Parameter id: see ``NetworkOperation/operationID``.
     public func cancelOperation(id: UInt64) {
@@ -41,14 +41,14 @@ extension NetworkQueue {
         cancel { _ in matching }
     }
 
-    /// Cancels those of the operations that are here.
+    /// Cancels those of the operations that are on this queue.
     func cancel(_ operations: [NetworkOperation]) {
         cancel { _ in operations.compactMap { $0.job(in: self) } }
     }
 
     private func cancel(_ choose: (Graph) -> [Job]) {
-        // In one step, so that no slot that becomes free is given to a job that is about to be cancelled; and cancelled
-        // before the waiting jobs are started, only to end.
+        // Cancel all jobs in one step, so that no slot that becomes free is given to a job that is about to be
+        // cancelled. Cancel them before the waiting jobs are started, only to end.
         step { state, actions in
             let jobs = choose(state.graph)
             for job in jobs { state.graph.end(job, &actions) }
@@ -60,7 +60,7 @@ extension NetworkQueue {
 }
 
 extension NetworkQueue {
-    /// Waits until no job is left, those included that are added during the wait. The queue goes on.
+    /// Waits until no job is left, including jobs that are added during the wait. The queue remains usable.
     ///
     /// ```swift
     /// await queue.waitUntilIdle()
@@ -72,31 +72,31 @@ extension NetworkQueue {
         await untilEmpty(Promise<Void>())
     }
 
-    /// Waits until no job is left, or the event happens otherwise.
+    /// Waits until no job is left, or the promise is completed otherwise.
     private func untilEmpty(_ over: Promise<Void>) async {
         let number = whenEmpty { over.set() }
         await over.wait()
-        // A waiter that was cancelled, or whose deadline came first, is not kept until the queue is empty.
+        // Don't keep the waiter until the queue is empty, if the task was cancelled or the deadline came first.
         let waiter = state.withLock { $0.emptyWaiters.removeValue(forKey: number) }
         withExtendedLifetime(waiter) {}
     }
 
-    /// Shuts the queue down for good: accepts no more jobs, lets the present ones finish until the deadline, and
-    /// cancels the rest.
+    /// Shuts the queue down permanently. The queue accepts no more jobs, lets the current ones finish until the
+    /// deadline, and cancels the rest.
     ///
     /// ```swift
     /// let undone = await queue.shutDown(deadline: 5)
     /// ```
     ///
-    /// From now on a job that is added ends with ``NetworkError/Code/refused``, whose message names the place of this
-    /// call; present jobs may still add their children and prerequisites. A suspended queue is resumed. Cancelling the
-    /// task ends the wait at once. The jobs that are cancelled at the deadline still have their callbacks to run when
-    /// this returns: for them, and to wait without an end, use ``waitUntilIdle()``.
+    /// From now on, a job that is added ends with ``NetworkError/Code/refused``, whose message names the place of this
+    /// call. Current jobs can still add their children and prerequisites. A suspended queue is resumed. Cancelling the
+    /// task ends the wait at once. When this method returns, the jobs that were cancelled at the deadline still have
+    /// callbacks to run. To wait for them, or to wait without a deadline, use ``waitUntilIdle()``.
     ///
     /// - Parameters:
-    ///   - deadline: seconds from now; zero or less cancels at once.
-    ///   - file: of the call, for the message. Leave it out.
-    ///   - line: of the call, for the message. Leave it out.
+    ///   - deadline: the time in seconds from now. With zero or less, the jobs are cancelled at once.
+    ///   - file: the file of the call, for the message. Use the default.
+    ///   - line: the line of the call, for the message. Use the default.
     /// - Returns: the jobs that were cancelled because they had not finished, in the order in which they were added.
     @discardableResult
     public func shutDown(
@@ -113,7 +113,7 @@ extension NetworkQueue {
         let undone = operations
         if !undone.isEmpty { cancelAllOperations() }
         if broadcast.isHeard { broadcast.post(state.withLock { _ in event(.shutDown) }) }
-        // A job that has its result already, and whose closures run, could not be cancelled any more.
+        // A job whose result is known, and whose closures are running, could no longer be cancelled.
         return undone.filter(\.isCancelled)
     }
 

@@ -1,8 +1,8 @@
 import Foundation
 
 extension NetworkQueue {
-    /// The events of the queue and its jobs: first those that tell what is there now, then what happens, for as long as
-    /// the sequence is iterated. Any number of tasks may listen.
+    /// The events of the queue and its jobs. The first events describe the current jobs, the others report what
+    /// happens, for as long as the sequence is iterated. Any number of tasks can listen.
     ///
     /// ```swift
     /// for await event in queue.events {
@@ -10,18 +10,21 @@ extension NetworkQueue {
     /// }
     /// ```
     ///
-    /// For each job that is there: ``NetworkEvent/Kind/added(waitingFor:)`` and, if it runs,
-    /// ``NetworkEvent/Kind/started``. A slow listener loses the oldest events: the last 4,096 are kept, and two more
-    /// for each job that was there. The sequence ends when the queue is deallocated. Nothing is spent on events while
-    /// nothing listens.
+    /// The first events are, for each current job, ``NetworkEvent/Kind/added(waitingFor:)`` and, if it runs,
+    /// ``NetworkEvent/Kind/started``. A slow listener loses the oldest events: the last 4,096 are kept, plus two for
+    /// each job that existed at the start. The sequence ends when the queue is deallocated. Without a listener, events
+    /// cost nothing.
     public var events: AsyncStream<NetworkEvent> {
         broadcast.stream(keeping: 4_096 + 2 * operationCount, add: listen)
     }
 
+    /// Adds a listener.
+    ///
     /// - Parameters:
-    ///   - bodyCount: the first bytes that are wanted of bodies that are used while they come. Default 0.
-    ///   - owner: who listens: what it hears from here, a host does not tell it again. Default nil.
-    ///   - receive: called on any thread, possibly the transport's: it must not block.
+    ///   - bodyCount: the number of first bytes to report of bodies that are used as they arrive. Defaults to `0`.
+    ///   - owner: the owner of the listener. A host does not report an event again that this listener has received.
+    ///     Defaults to `nil`.
+    ///   - receive: called on any thread, possibly the transport's. It must not block.
     package func subscribe(
         bodyCount: Int = 0,
         owner: AnyObject? = nil,
@@ -32,13 +35,13 @@ extension NetworkQueue {
         return EventSubscription(broadcast, listen(listener))
     }
 
-    /// Adds a listener, which first receives what is there.
+    /// Adds a listener, which first receives the current state.
     func listen(_ listener: EventBroadcast.Listener) -> Int {
         let number = state.withLock { state in
             let number = broadcast.add(listener)
             for job in state.graph.jobs {
                 note(.added(waitingFor: job.dependencies.compactMap(\.job.payload?.original)), job, for: number)
-                // The start of a preparing job is that of its work.
+                // The start of a job that is being prepared is the start of its work, which is yet to come.
                 guard !job.isWaiting, job.phase != .ending, !job.traits.needsPreparing, !job.isStartUntold else {
                     continue
                 }
@@ -54,7 +57,7 @@ extension NetworkQueue {
 
     /// Notes an event of a job, unless the job is hidden. Called under the lock.
     ///
-    /// - Parameter number: of the only listener that receives it; nil, the default, for all.
+    /// - Parameter number: the number of the only listener that receives the event. Defaults to `nil`: all listeners.
     func note(_ kind: NetworkEvent.Kind, _ job: Job, for number: Int? = nil) {
         if !job.traits.isHidden { broadcast.note(event(kind, job), for: number) }
     }
@@ -66,7 +69,7 @@ extension NetworkQueue {
         job.wait = nil
     }
 
-    /// Called under the lock, which guards the job.
+    /// Creates an event. Called under the lock, which protects the job.
     func event(_ kind: NetworkEvent.Kind, _ job: Job? = nil, callNumber: UInt64? = nil) -> NetworkEvent {
         var host: String?
         var tags: Set<String> = []
@@ -84,7 +87,7 @@ extension NetworkQueue {
             case .started, .slotRegained, .finished: true
             default: false
             }
-        // No event names a hidden job, whose message several jobs share.
+        // Events don't name a hidden job, whose message several jobs share.
         let operation = job?.traits.isHidden == true ? nil : job?.payload
         return NetworkEvent(
             kind,
@@ -100,7 +103,7 @@ extension NetworkQueue {
         )
     }
 
-    /// Tells an event of a job's call or body.
+    /// Posts an event of a job's call or body.
     ///
     /// - Returns: the owners of the listeners.
     func tell(_ kind: NetworkEvent.Kind, of job: Job, callNumber: UInt64?) -> [ObjectIdentifier] {

@@ -3,7 +3,7 @@ import Foundation
 extension NetworkQueue {
     /// Explains why a job has not run: a dependency, a limit, a rate, a condition, suspension, or nothing.
     ///
-    /// - Returns: the reasons at this moment, which may be over when they are read; never empty. Linear in the job's
+    /// - Returns: the current reasons, which may have ended when they are read; never empty. Linear in the job's
     ///   dependencies.
     public func explain(_ operation: Operation) -> [WaitReason] {
         if operation.isFinished { return [.finished] }
@@ -36,7 +36,8 @@ extension NetworkQueue {
         }
     }
 
-    /// What a job waits for, or does, as the end of a sentence: for a batch or a chain with its first unfinished job.
+    /// Returns what a job waits for, or does, as the end of a sentence. For a batch or a chain, it names the first
+    /// unfinished job.
     func explanation(of operation: NetworkOperation, depth: Int = 3) -> String {
         let reasons = explain(operation.original)
         guard reasons == [.running] else { return WaitReason.summary(of: reasons) }
@@ -54,7 +55,7 @@ extension NetworkQueue {
     }
 
     private func reason(waitingFor operation: NetworkOperation) -> WaitReason {
-        // A foreign operation cannot be asked.
+        // The package cannot read where a foreign operation is.
         let isQueued = operation is ForeignJob || operation.scheduling != nil || operation.isExecuting
         return .dependency(name: operation.original.nameForMessages, isQueued: isQueued)
     }

@@ -1,13 +1,17 @@
 import Foundation
 
-/// How operations become jobs, and what they tell the queue afterwards.
+/// How operations become jobs, and what they report to the queue afterwards.
 extension NetworkQueue {
+    /// Adds an operation as a job.
+    ///
     /// - Parameters:
-    ///   - passesBarriers: whether no barrier holds the job, because one that a barrier waits for waits for this one.
-    ///   - group: the group of which it is a child: counts together with the group's other children.
-    ///   - groupLimit: the number of children of the group that may have a slot at once; nil means no limit.
-    ///   - isHeld: whether the job is not to start before it is released. Default false.
-    /// - Returns: the job that is to be released; nil when there is none.
+    ///   - passesBarriers: whether no barrier holds the job, because a job that a barrier waits for waits for this one.
+    ///     Defaults to `false`.
+    ///   - group: the group that contains the operation as a child. The limit counts all children of the group
+    ///     together.
+    ///   - groupLimit: the number of children of the group that can have a slot at once. `nil` means no limit.
+    ///   - isHeld: whether the job must not start before it is released. Defaults to `false`.
+    /// - Returns: the job that the caller must release; `nil` if there is none.
     @discardableResult
     func add(
         _ operation: NetworkOperation,
@@ -36,9 +40,9 @@ extension NetworkQueue {
             step { state, actions -> Job? in
                 let id = ObjectIdentifier(operation)
                 let job = (state.outside.isEmpty ? nil : state.outside.removeValue(forKey: id)) ?? Job(operation)
-                // The operation's lock inside the queue's: an operation never calls its queue under its own.
+                // Take the operation's lock inside the queue's. An operation never calls its queue under its own lock.
                 guard let adoption = operation.adopt(Scheduling(queue: self, job: job)) else {
-                    // It is a job elsewhere: the jobs that wait for it here go on waiting.
+                    // The operation belongs to another queue. Jobs of this queue that depend on it keep waiting.
                     state.outside[id] = job
                     state.graph.forgetIfUnwanted(job, &actions)
                     return nil
@@ -60,12 +64,12 @@ extension NetworkQueue {
                         refusal = refusal ?? .passedDeadline(deadline)
                     }
                 }
-                // It waits for nothing, not even for a slot.
+                // The job waits for nothing, not even for a slot.
                 if adoption.isOver || refusal != nil { state.graph.end(job, &actions) }
                 if !isHeld, admission.workWhenAdded == nil { state.graph.release(job, &actions) }
                 return job
             } beforeActing: { _ in
-                // It becomes a job, so that it ends and its dependents go on.
+                // Finish the operation only when it is a job, so that it ends and its dependents continue.
                 if let refusal { operation.finish(refusal) }
             }
         }
@@ -73,7 +77,7 @@ extension NetworkQueue {
         for other in outside { watch(other) }
         if mayBeInCycle { endIfInCycle(operation) }
         guard let job = added else { return nil }
-        // Changes between the first look and the adoption were told to no queue.
+        // No queue was notified of changes between reading the priority and adopting the operation.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if let foreign, foreign.foreign.isCancelled { foreign.cancel() }
         admission.workWhenAdded?()
@@ -82,7 +86,7 @@ extension NetworkQueue {
         return nil
     }
 
-    /// Adds jobs that another job of this queue is made of: the children of a batch, a step of a chain.
+    /// Adds jobs that are parts of another job of this queue: the children of a batch, or a step of a chain.
     func add(_ children: [NetworkOperation], in group: GroupOperation, limit: Int?) {
         let categories = group.mutualExclusionCategories.union(group.option { $0.heldCategories })
         let held = children.compactMap { child in
@@ -100,7 +104,7 @@ extension NetworkQueue {
 
     /// Declares dependencies to the graph.
     ///
-    /// - Returns: the dependencies that are not jobs of this queue, and are to be watched.
+    /// - Returns: the dependencies that are not jobs of this queue, which the caller must watch.
     func link(_ job: Job, to dependencies: [OperationDependency], _ state: inout State) -> [Job] {
         var outside: [Job] = []
         for dependency in dependencies {
@@ -114,21 +118,21 @@ extension NetworkQueue {
         return outside
     }
 
-    /// Where jobs wait for the operation: at its own node, or where it is expected.
+    /// Returns the node at which jobs wait for the operation: its own node, or the expected one.
     ///
-    /// An operation that is just leaving still knows its node, which is gone; jobs may already wait for its end.
+    /// An operation that is just leaving still refers to its node, which is gone. Jobs may already wait for its end.
     func node(of operation: NetworkOperation, _ state: State) -> Job? {
         if let own = operation.job(in: self), own.phase != .gone { return own }
         return state.outside[ObjectIdentifier(operation)]
     }
 
-    /// Waits for the end of an operation that jobs of this queue wait for, and that is not a job here.
+    /// Waits for the end of an operation that jobs of this queue wait for, and that is not a job of this queue.
     func watch(_ outside: Job) {
         guard let operation = state.withLock({ _ in outside.payload }) else { return }
         operation.core.withLock { $0.waiters.add(self) }
         operation.whenFinished {
             self.step { state, actions in
-                // If it has become a job here, its end is seen here too.
+                // If the operation has become a job of this queue, `operationDidFinish` handles its end.
                 guard state.outside[ObjectIdentifier(operation)] === outside else { return }
                 state.graph.finish(outside, succeeded: operation.error == nil, &actions)
             }
@@ -141,7 +145,7 @@ extension NetworkQueue {
     func endIfInCycle(_ operation: NetworkOperation) {
         guard var cycle = DependencyCycleFinder.cycle(through: operation) else { return }
         if operation.isChild {
-            // A child that its user has added behind a barrier, which waits for the group, passes the barrier.
+            // If the user added a child after a barrier that waits for the group, the child passes the barrier.
             passBarriers(operation)
             guard let other = DependencyCycleFinder.cycle(through: operation) else { return }
             cycle = other
@@ -149,7 +153,7 @@ extension NetworkQueue {
         operation.finish(.cycle(cycle))
     }
 
-    /// Makes a job wait for no barrier any more.
+    /// Makes a job no longer wait for barriers.
     func passBarriers(_ operation: NetworkOperation) {
         step { state, actions in
             if let job = node(of: operation, state) { state.graph.passBarriers(job, &actions) }
@@ -178,14 +182,14 @@ extension NetworkQueue {
                 state.graph.setPriority(priority, of: job)
                 state.graph.admit(&actions)
             }
-            // The later one of two concurrent changes counts.
+            // Of two concurrent changes, the later one counts.
         } while priority != JobPriority(operation.queuePriority)
     }
 
     func operation(_ operation: NetworkOperation, job: Job, didAdd dependency: OperationDependency) -> Bool {
         var outside: [Job] = []
         let isInTime = step { state, _ in
-            // Held once more, which also tells whether the job may still be made to wait.
+            // Hold the job once more. If that fails, the job can no longer be made to wait.
             guard state.graph.hold(job) else { return false }
             outside = link(job, to: [dependency], &state)
             return true
@@ -220,7 +224,7 @@ extension NetworkQueue {
             guard isWanted() else { return }
             if let before { noteWaitBefore(before, [job]) }
             job.slotActions.append(action)
-            // If not, it has a slot, or needs none.
+            // If `unpark` returns `false`, the job has a slot, or needs none.
             if !state.graph.unpark(job, &actions) { actions.granted += job.slotActions.take() }
         }
     }
@@ -237,7 +241,7 @@ extension NetworkQueue {
         let dropped = step { state, actions -> [@Sendable () -> Void] in
             job.slotActions.append(begin)
             let isQueued = state.graph.endPreparing(job, priority, keys, occupiesSlot: traits.occupiesSlot, &actions)
-            // Otherwise it has ended since.
+            // If `endPreparing` returns `false`, the job has ended in the meantime.
             return isQueued ? [] : job.slotActions.take()
         }
         withExtendedLifetime(dropped) {}
@@ -273,15 +277,15 @@ extension NetworkError {
     /// - Parameter deadline: zero or less, or NaN.
     fileprivate static func passedDeadline(_ deadline: TimeInterval) -> NetworkError {
         guard !deadline.isNaN else {
-            return NetworkError(code: .invalidRequest, message: "its deadline is not a number (NaN)")
+            return NetworkError(code: .invalidRequest, message: "the deadline must be a number, but is NaN")
         }
-        let message = "its deadline of \(String(format: "%.3g", deadline)) s had passed before it was added"
+        let message = "the deadline of \(String(format: "%.3g", deadline)) s had passed before the job was added"
         return NetworkError(code: .timedOut, message: message)
     }
 }
 
 extension NetworkOperation {
-    /// What a queue needs to know of the operation before it takes it in, and again when it has been prepared.
+    /// What a queue must know of the operation before it adds it, and again when it has been prepared.
     fileprivate var admission: (traits: JobTraits, keys: [LimitKey], workWhenAdded: (() -> Void)?) {
         var traits = traits
         let (tags, categories, held, own) = option { options in

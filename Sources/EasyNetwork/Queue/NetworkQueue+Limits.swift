@@ -1,9 +1,9 @@
 import Foundation
 
-/// Limits of the queue, by host and by tag, and rates. Each may be changed at any time. A lower limit stops no running
+/// Limits of the queue, by host and by tag, and rates. Each can be changed at any time. A lower limit stops no running
 /// job.
 extension NetworkQueue {
-    /// Whether the queue starts no job. Running jobs go on. Default false.
+    /// Whether the queue starts no job. Running jobs continue. Defaults to `false`.
     public var isSuspended: Bool {
         get { state.withLock { $0.graph.isSuspended } }
         set {
@@ -18,15 +18,15 @@ extension NetworkQueue {
         }
     }
 
-    /// The number of jobs that run at once; a negative number means no limit, with 0 no job starts. Default
+    /// The number of jobs that run at once. A negative number means no limit; with 0, no job starts. Defaults to
     /// ``defaultMaxConcurrentOperationCount``.
     public var maxConcurrentOperationCount: Int {
         get { Self.count(state.withLock { $0.graph.limit }) }
         set { executor.announcing(.limit) { changeAdmission { $0.limit = Self.limit(newValue) } } }
     }
 
-    /// The number of jobs that run at once for each host that has no limit of its own; a negative number, the default,
-    /// means no limit.
+    /// The number of jobs that run at once for each host that has no limit of its own. A negative number means no
+    /// limit. Defaults to `-1`.
     public var maxConcurrentOperationCountPerHost: Int {
         get { Self.count(state.withLock { $0.graph.hostLimit }) }
         set { changeAdmission { $0.hostLimit = Self.limit(newValue) } }
@@ -37,68 +37,71 @@ extension NetworkQueue {
     ///
     /// - Parameters:
     ///   - count: the number of jobs.
-    ///   - host: as in ``NetworkOperation/host``, in upper or lower case.
+    ///   - host: the host, as in ``NetworkOperation/host``, in upper or lower case.
     public func setMaxConcurrentOperationCount(_ count: Int, forHost host: String) {
         changeAdmission { $0.setLimit(Self.limit(count), for: .host(host.lowercased())) }
     }
 
-    /// Limits the number of jobs with this tag that run at once; a negative number, the default, means no limit.
+    /// Limits the number of jobs with this tag that run at once. A negative number removes the limit. By default, there
+    /// is none.
     public func setMaxConcurrentOperationCount(_ count: Int, forTag tag: String) {
         changeAdmission { $0.setLimit(Self.limit(count), for: .tag(tag)) }
     }
 
-    /// The highest priority at which a running download gives its slot to a waiting job of higher priority. It goes on
-    /// by itself, before others of its priority, when there is a slot for it. Default `.low`: downloads that were given
-    /// a priority below normal make way; nil: none does.
+    /// The highest priority at which a running download gives its slot to a waiting job of higher priority. The
+    /// download resumes by itself, before other jobs of its priority, when a slot is free for it. Defaults to `.low`:
+    /// downloads with a priority below normal yield. With `nil`, no download yields.
     ///
     /// ```swift
     /// let download = DownloadOperation(FileRequest(), to: file)
     /// download.queuePriority = .low   // the request behind a tap does not wait for it
     /// ```
     ///
-    /// Only a download that can be resumed yields: a GET whose server has sent a strong validator and
-    /// `Accept-Ranges: bytes`, or a range. Any other one keeps its slot from its first message to its end, so that no
-    /// request is sent twice.
+    /// Only a download that can be resumed yields: a GET request whose server has sent a strong validator and either
+    /// `Accept-Ranges: bytes` or a range. Any other download keeps its slot from its first message to its end, so that
+    /// no request is sent twice.
     ///
-    /// The connection is kept for half a minute, so that no byte comes twice; for two seconds where
-    /// ``TransportConfiguration/maximumConnectionsPerHost`` is below its default, and not over ``URLSessionTransport``,
-    /// whose connections are few. After that the rest is asked for as after ``DownloadOperation/pause()``.
+    /// The connection is kept for half a minute, so that no byte is transferred twice. It is kept for two seconds if
+    /// ``TransportConfiguration/maximumConnectionsPerHost`` is below its default, and not at all over
+    /// ``URLSessionTransport``, which opens few connections. After that time, the rest is requested as after
+    /// ``DownloadOperation/pause()``.
     ///
-    /// A download that has yielded for four seconds gets the next slot, and then transfers for at least a second. So
-    /// among urgent jobs of up to five seconds it transfers for at least one second in any ten. An urgent job that has
-    /// started is not interrupted.
+    /// A download that has yielded for four seconds gets the next slot, and then transfers for at least a second. Among
+    /// urgent jobs that take up to five seconds each, it therefore transfers for at least one second in any ten. An
+    /// urgent job that has started is not interrupted.
     ///
-    /// A download that has categories (``NetworkOperation/mutualExclusionCategories``) keeps its slot. A job lends its
-    /// priority to those that it depends on: a download that an urgent one waits for is urgent itself.
+    /// A download with categories (``NetworkOperation/mutualExclusionCategories``) keeps its slot. A job lends its
+    /// priority to its dependencies: a download that an urgent job waits for is itself urgent.
     public var yieldingPriority: Operation.QueuePriority? {
         get { state.withLock { $0.graph.yieldingPriority }?.operationPriority }
         set { changeAdmission { $0.yieldingPriority = newValue.map { JobPriority($0) } } }
     }
 
-    /// The rate at which jobs start, of all hosts together. Default nil: no limit.
+    /// The rate at which jobs start, for all hosts together. Defaults to `nil`: no limit.
     public var rateLimit: RateLimit? {
         get { state.withLock { $0.graph.rate } }
         set { changeAdmission { $0.setRate(newValue, for: .everything) } }
     }
 
-    /// Limits the rate at which jobs of this host start; nil, the default, means no limit.
+    /// Limits the rate at which jobs of this host start. `nil` removes the limit. By default, there is none.
     ///
     /// - Parameters:
     ///   - limit: the rate.
-    ///   - host: as in ``NetworkOperation/host``, in upper or lower case.
+    ///   - host: the host, as in ``NetworkOperation/host``, in upper or lower case.
     public func setRateLimit(_ limit: RateLimit?, forHost host: String) {
         changeAdmission { $0.setRate(limit, for: .host(host.lowercased())) }
     }
 
-    /// Limits the rate at which jobs with this tag start; nil, the default, means no limit.
+    /// Limits the rate at which jobs with this tag start. `nil` removes the limit. By default, there is none.
     public func setRateLimit(_ limit: RateLimit?, forTag tag: String) {
         changeAdmission { $0.setRate(limit, for: .tag(tag)) }
     }
 
-    /// The bytes a second that all uploads and downloads of this queue may move together, including those of batches
-    /// and chains; less than 1 counts as 1. A change applies to running transfers too, except to uploads of data or of
-    /// a file that began without any limit, until they are sent again: ``UploadOperation/bandwidthLimit``. Default nil:
-    /// no limit. It is kept on average, over a tenth of a second and more. Other requests are not slowed down.
+    /// The maximum rate in bytes per second of all uploads and downloads of this queue together, including those in
+    /// batches and chains. A value below 1 counts as 1. Defaults to `nil`: no limit. The rate is an average over a
+    /// tenth of a second or more. A change applies to running transfers too. The exception is an upload of data or of a
+    /// file that began without any limit, until it is sent again; see ``UploadOperation/bandwidthLimit``. Other
+    /// requests are not slowed down.
     public var bandwidthLimit: Int? {
         get { bandwidth?.bytesPerSecond }
         set {
@@ -111,8 +114,8 @@ extension NetworkQueue {
     var bandwidth: BandwidthLimit? { state.withLock { $0.bandwidth } }
 
     /// The source of the network's status. While there is no network, a job that has a ``NetworkOperation/host`` and
-    /// whose turn has come waits, without a slot and without failing; an unknown status counts as reachable. Default
-    /// nil: no job waits for the network. Jobs that have been started go on.
+    /// whose turn has come waits, without a slot and without failing. An unknown status counts as reachable. Jobs that
+    /// have been started continue. Defaults to `nil`: no job waits for the network.
     ///
     /// ```swift
     /// queue.reachability = NetworkReachability.system
@@ -139,9 +142,9 @@ extension NetworkQueue {
         }
     }
 
-    /// Takes the slot back from a job that calls a host, while the network is unreachable.
+    /// Takes the slot from a job that calls a host, while the network is unreachable.
     ///
-    /// - Returns: false when the network may be there, or the job has no host.
+    /// - Returns: `false` if the network may be reachable, or the job has no host.
     func hold(_ operation: NetworkOperation, until network: NetworkReachability?) -> Bool {
         guard let network, let host = operation.host, network.isMissing(for: host) else { return false }
         let id = ObjectIdentifier(network)
@@ -157,10 +160,10 @@ extension NetworkQueue {
         }
     }
 
-    /// Takes the slot back from a job that was to be started.
+    /// Takes the slot from a job that was about to start.
     ///
-    /// - Parameter hold: notes who releases the job.
-    /// - Returns: whether it had a slot.
+    /// - Parameter hold: notes what releases the job.
+    /// - Returns: whether the job had a slot.
     func takeBackSlot(of operation: NetworkOperation, hold: (Job, inout State, inout Actions) -> Void) -> Bool {
         guard let job = operation.job(in: self) else { return false }
         let isHeld = step { state, actions in
@@ -168,12 +171,12 @@ extension NetworkQueue {
             hold(job, &state, &actions)
             return true
         }
-        // Ended since then, when it seemed to run.
+        // The operation may have ended since, while it seemed to run.
         if isHeld, operation.hasOutcome { step { $0.graph.end(job, &$1) } }
         return isHeld
     }
 
-    /// Notes what the jobs waited for before they ask for a slot. Called under the lock.
+    /// Notes what the jobs waited for before they request a slot. Called under the lock.
     func noteWaitBefore(_ reason: WaitReason, _ jobs: [Job]) {
         guard broadcast.isHeard else { return }
         for job in jobs { job.wait = WaitNote(since: 0, before: reason) }

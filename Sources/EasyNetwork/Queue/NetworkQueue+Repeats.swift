@@ -1,8 +1,8 @@
 import Foundation
 
-/// The jobs of a queue that are like one another. Its lock is never held together with the one of the jobs.
+/// The equal jobs of a queue. Their lock is never held together with the lock of the jobs.
 extension NetworkQueue {
-    /// - Returns: whether the operation may go on; if not, it is being ended.
+    /// - Returns: whether the operation can continue. If not, it is being ended.
     func operation(_ operation: NetworkOperation, repeats key: RepeatKey, policy: RepeatPolicy) -> Bool {
         let decision = repeats.withLock {
             $0.registry.enter(operation, key: key, policy: policy, isOver: { $0.hasOutcome })
@@ -10,7 +10,7 @@ extension NetworkQueue {
         let id = ObjectIdentifier(operation)
         operation.whenFinished {
             let released = self.repeats.withLock { $0.registry.leave(id) }
-            // The key too, which may hold a body of the user's, goes only now.
+            // Release the key only now, because it can hold a body of user code.
             withExtendedLifetime((released, key)) {}
         }
         switch decision {
@@ -18,15 +18,15 @@ extension NetworkQueue {
             WorkQueue.userCode { for operation in older { operation.cancel() } }
             return true
         case .refuse(let older):
-            let message = "\(older.nameForMessages) waits or runs already, and is the same"
+            let message = "the equal job \(older.nameForMessages) already waits or runs"
             operation.finish(NetworkError(code: .refused, message: message))
             return false
         }
     }
 
-    /// Waits for the response to a message, which one job sends for all operations that wait for it.
+    /// Returns the response to a message, which one job sends for all operations that wait for it.
     ///
-    /// Cancelling the task gives the response up.
+    /// If the task is cancelled, the operation stops waiting for the response.
     func response(to message: SharedMessage, for operation: NetworkOperation) async -> Call.Conclusion {
         let (carrier, isFirst) = repeats.withLock { repeats in
             if let carrier = repeats.carriers[message.key], carrier.join() { return (carrier, false) }
@@ -48,10 +48,10 @@ extension NetworkQueue {
                 lendPriority(of: operation, to: carrier)
                 if isFirst { add(carrier) }
             }
-            // The one that asked first has it from where it came.
+            // The first operation gets the response with its original source.
             if !isFirst {
                 response.source = .joined
-                // Each reads the answer by its own.
+                // Each operation decodes the response with its own decoder.
                 response.decoder = message.snapshot.options.decoder ?? message.snapshot.host.settings.decoder
             }
             return Call.Conclusion(result: .success(response), pendingStore: .shared { carrier.keepAnswer() })

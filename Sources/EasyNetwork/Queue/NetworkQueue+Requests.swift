@@ -5,16 +5,16 @@ extension NetworkQueue {
     /// let users = try await NetworkQueue.shared.perform(ids.map { GetUser(id: $0) })
     /// ```
     ///
-    /// The first failure cancels the others. Cancelling the task cancels all; in a task that is cancelled already
-    /// nothing is sent. The same values may be performed again. For many requests, or results one by one, see
+    /// The first failure cancels the others. Cancelling the task cancels all of them. If the task is already cancelled,
+    /// nothing is sent. The same values can be run again. For many requests, or for results one by one, see
     /// ``results(of:maxConcurrentOperationCount:service:)``.
     ///
     /// - Parameters:
     ///   - requests: the requests, in the order of their items.
-    ///   - maxConcurrentOperationCount: the number of requests that run at once; below 1, the default, as many as the
-    ///     queue allows.
-    ///   - service: gives the host; nil, the default, means ``HostConfiguration/shared``.
-    /// - Throws: the error of the request that failed first; its message names that request.
+    ///   - maxConcurrentOperationCount: the number of requests that run at once. A number below 1 means as many as the
+    ///     queue allows. Defaults to `-1`.
+    ///   - service: the service, which determines the host. Defaults to `nil`: ``HostConfiguration/shared``.
+    /// - Throws: the error of the request that failed first. Its message names that request.
     public func perform<Request: APIRequest>(
         _ requests: some Sequence<Request>,
         maxConcurrentOperationCount: Int = -1,
@@ -25,14 +25,14 @@ extension NetworkQueue {
         let batch = BatchOperation(operations, maxConcurrentOperationCount: maxConcurrentOperationCount)
         addOperation(batch)
         try await batch.finished()
-        // Each has a result, because the batch has succeeded.
+        // Each operation has a result, because the batch has succeeded.
         let results = operations.compactMap { $0.result }
         return try results.map { (result) throws(NetworkError) in try result.get() }
     }
 }
 
 extension RequestOperation {
-    /// - Parameter service: nil means ``HostConfiguration/shared``.
+    /// - Parameter service: the service; `nil` for ``HostConfiguration/shared``.
     convenience init(_ request: Request, of service: EasyNetworkService?) {
         if let service { self.init(request, service: service) } else { self.init(request) }
     }
@@ -48,17 +48,18 @@ extension NetworkQueue {
     /// ```
     ///
     /// No request starts before the first call of `next()`. A request is taken from the sequence when there is room for
-    /// it, on the task that calls `next()`: running operations and results that have not been fetched never exceed
-    /// `maxConcurrentOperationCount` together, so a lazy sequence of a million requests needs the memory of a few.
+    /// it, in the task that calls `next()`. The number of running operations and unread results together never exceeds
+    /// `maxConcurrentOperationCount`. A lazy sequence of a million requests therefore needs the memory of a few.
     ///
-    /// A failure is a result like others. Leaving the loop or cancelling its task cancels the running operations; a
+    /// A failure is a result like any other. Leaving the loop or cancelling its task cancels the running operations. A
     /// cancelled task gets no more results.
     ///
     /// - Parameters:
-    ///   - requests: the requests, in the order in which they begin.
-    ///   - maxConcurrentOperationCount: less than 1, the default, means as many as the queue allows at this moment, or
-    ///     ``defaultMaxConcurrentOperationCount`` for a queue without a limit. The queue's own limit holds as well.
-    ///   - service: gives the host; nil, the default, means ``HostConfiguration/shared``.
+    ///   - requests: the requests, in the order in which they start.
+    ///   - maxConcurrentOperationCount: the number of requests that run at once. A number below 1 means as many as the
+    ///     queue currently allows, or ``defaultMaxConcurrentOperationCount`` for a queue without a limit. The queue's
+    ///     own limit applies as well. Defaults to `-1`.
+    ///   - service: the service, which determines the host. Defaults to `nil`: ``HostConfiguration/shared``.
     public func results<Requests: Sequence>(
         of requests: Requests,
         maxConcurrentOperationCount: Int = -1,
@@ -81,7 +82,7 @@ extension NetworkQueue {
         /// The index of the request in the sequence, and its result.
         public typealias Element = (index: Int, result: Result<Requests.Element.Item, NetworkError>)
 
-        /// The same results with the response of each request beside its item, with its body.
+        /// The same results, in which each success contains the response with its body in addition to the item.
         ///
         /// ```swift
         /// for await (index, result) in queue.results(of: requests).withResponses {
@@ -94,11 +95,11 @@ extension NetworkQueue {
         fileprivate let requests: Requests
         fileprivate let room: Int
         fileprivate let service: EasyNetworkService?
-        /// The requests that have not been begun; nil before the first call of `next()`.
+        /// The requests that have not started; `nil` before the first call of `next()`.
         private var rest: Requests.Iterator?
         private var window: Window?
         private var isExhausted = false
-        /// The number of requests that were begun and whose results have not been returned.
+        /// The number of requests that were started and whose results have not been returned.
         private var pendingCount = 0
         private var nextIndex = 0
 
@@ -112,7 +113,7 @@ extension NetworkQueue {
 
         /// Waits for the next result, and starts requests for which there is room.
         ///
-        /// - Returns: nil when every result has been returned, or the task is cancelled.
+        /// - Returns: `nil` when every result has been returned, or the task is cancelled.
         public mutating func next() async -> Element? {
             await nextOperation(keepingBody: false).map { ($0.index, $0.operation.knownResult) }
         }
@@ -148,8 +149,8 @@ extension NetworkQueue {
             if window.owner.withLock({ $0 == nil }) { operation.cancel() }
         }
 
-        /// The results that have come, and the owner of the running operations. They are cancelled with it when the
-        /// iterator is released, or the task that waits for a result is cancelled.
+        /// The results that have arrived, and the owner of the running operations. Releasing the owner cancels them.
+        /// That happens when the iterator is released, or the task that waits for a result is cancelled.
         fileprivate struct Window {
             typealias Element = (index: Int, operation: RequestOperation<Requests.Element>)
 
@@ -158,7 +159,8 @@ extension NetworkQueue {
             let owner = Locked<OperationOwner?>(OperationOwner())
 
             init() {
-                // Holds at most `room` results: the next operation begins when one of them has been returned.
+                // The stream holds at most `room` results, because the next operation starts when one of them has been
+                // returned.
                 (results, continuation) = AsyncStream.makeStream()
                 continuation.onTermination = { [owner] _ in owner.exchange(nil) }
             }
@@ -186,7 +188,7 @@ extension NetworkQueue.Results {
             WithResponses(results: results.makeAsyncIterator())
         }
 
-        /// As ``NetworkQueue/Results/next()``.
+        /// Waits for the next result, as ``NetworkQueue/Results/next()`` does.
         public mutating func next() async -> Element? {
             guard let (index, operation) = await results.nextOperation(keepingBody: true) else { return nil }
             return (index, operation.knownResult.map { ($0, operation.responseOfItem) })

@@ -6,16 +6,16 @@ extension NetworkQueue {
     typealias Job = Graph.Job
     typealias Actions = Graph.Actions
 
-    /// The work that a step leaves. It is filled in place: a copy would cost as much as the step.
+    /// The work that a step leaves to the queue. It is filled in place, because a copy would cost as much as the step.
     private struct Work {
         var actions: Actions
         var reachability: NetworkReachability?
         var isHeard = false
     }
 
-    /// Performs one step of the graph, and the work that it leaves.
+    /// Performs one step of the graph, and the work that the step leaves.
     ///
-    /// - Parameter beforeActing: called with the result in between, without the lock.
+    /// - Parameter beforeActing: called with the result between the two, without the lock.
     @discardableResult
     func step<Result>(
         _ body: (inout State, inout Actions) -> Result,
@@ -24,7 +24,7 @@ extension NetworkQueue {
         var work = Work(actions: Actions(now: clock.now))
         let result = perform(body, &work)
         beforeActing(result)
-        // In a loop and not recursively: 100,000 jobs may turn out not to be ready.
+        // Use a loop instead of recursion, because 100,000 jobs may turn out not to be ready.
         while true {
             let isSlotFree = act(on: work)
             if work.isHeard { broadcast.deliver() }
@@ -63,11 +63,11 @@ extension NetworkQueue {
         }
     }
 
-    /// - Returns: whether a job has given its slot back, since it cannot run yet.
+    /// - Returns: whether a job has given up its slot, because it cannot run yet.
     private func act(on work: Work) -> Bool {
         var isSlotFree = false
         if let time = work.actions.wake {
-            // Looks again at the jobs that a rate holds back.
+            // The alarm tries again to start the jobs that a rate holds back.
             rateAlarm.set(time, clock) { [weak self] in self?.stepMakingRoom { $0.graph.admit(&$1) } }
         }
         for operation in work.actions.yield { operation.noteSlot(isThere: false) }
@@ -93,13 +93,13 @@ extension NetworkQueue {
         broadcast.deliver()
     }
 
-    /// - Returns: whether the job cannot run yet, so that it has no slot any more.
+    /// - Returns: whether the job cannot run yet, and therefore no longer has a slot.
     private func cannotRunYet(_ operation: NetworkOperation, _ reachability: NetworkReachability?) -> Bool {
         if let foreign = operation as? ForeignJob { return postpone(foreign) }
         return hold(operation, until: reachability) || hold(operation, until: operation.client?.settings.reachability)
     }
 
-    /// - Parameter error: nil after success.
+    /// - Parameter error: the job's error; `nil` after success.
     func operationDidFinish(_ job: Job, _ error: NetworkError?) {
         var hasNoDeadlines = false
         let emptyWaiters = executor.announcing(.jobs) {
@@ -131,7 +131,7 @@ extension NetworkQueue {
 
     private func endOverdue() {
         let now = clock.now
-        // The payload of a job is behind the lock, too.
+        // The payload of a job is protected by the lock, too.
         let due = state.withLock { state in
             state.deadlines.takeDue(now: now).compactMap { job, deadline in job.payload.map { ($0, deadline) } }
         }

@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Runs jobs: with dependencies, priorities, limits, suspension and cancellation.
+/// Runs jobs, with dependencies, priorities, limits, suspension and cancellation.
 ///
 /// ```swift
 /// let signIn = RequestOperation(SignInRequest(name: "ada"))
@@ -10,41 +10,42 @@ import Foundation
 /// NetworkQueue.shared.addOperations([signIn, profile])
 /// ```
 ///
-/// The queue holds waiting jobs itself, and starts only those that may run. So a waiting job that is cancelled ends
-/// promptly though every slot is taken or the queue is suspended, and a job costs the same however many others wait.
+/// The queue itself holds waiting jobs, and starts only those that can run. A waiting job that is cancelled therefore
+/// ends promptly, even if every slot is taken or the queue is suspended. The cost of a job doesn't depend on the number
+/// of other waiting jobs.
 ///
-/// Within a priority jobs start in the order in which they became ready. A dependency on this queue goes as early as
-/// the jobs that wait for it. Any `Operation` may be added, and may depend on any other, here, on another queue, or on
-/// none. A job that would wait for itself ends with ``NetworkError/Code/cycle``; only a cycle through a plain
-/// `OperationQueue`, a category or the limit of a batch is not seen. A queue stays alive while it has jobs. All members
-/// may be used from any thread.
+/// Jobs of one priority start in the order in which they became ready. A dependency on this queue has at least the
+/// priority of the jobs that wait for it. Any `Operation` can be added, and can depend on any other operation, on this
+/// queue, on another queue, or on none. A job that would wait for itself ends with ``NetworkError/Code/cycle``. The
+/// queue does not detect a cycle through a plain `OperationQueue`, a category or the limit of a batch. A queue stays
+/// alive while it has jobs. All members can be used from any thread.
 public final class NetworkQueue: Sendable {
-    /// The default limit of running jobs: as many as a browser opens connections to a host.
+    /// The default limit of running jobs, 6: as many as a browser opens connections to a host.
     public static let defaultMaxConcurrentOperationCount = 6
 
     private static let sharedQueue = Locked(NetworkQueue(name: "EasyNetwork.shared"))
 
-    /// The queue of the program. May be replaced; the jobs of the one before go on.
+    /// The shared queue of the app. You can replace it; the jobs of the previous queue continue.
     public static var shared: NetworkQueue {
         get { sharedQueue.withLock { $0 } }
         set { sharedQueue.exchange(newValue) }
     }
 
-    /// This queue under Foundation's type, for code that takes an `OperationQueue`.
+    /// This queue as an `OperationQueue`, for code that requires Foundation's type.
     ///
-    /// Adding, cancelling and waiting there do so here, as does setting `isSuspended` and
-    /// `maxConcurrentOperationCount`. Its `underlyingQueue` and `qualityOfService` count only for operations that are
-    /// not of this package. Those of the package, blocks included, run on the package's own threads, where
-    /// `OperationQueue.current` is nil: capture the queue. Its `progress` counts only operations that are not of this
-    /// package. Its `operations`, `operationCount`, `maxConcurrentOperationCount` and `isSuspended` may be observed by
-    /// KVO, which Linux has not. There, where a subclass cannot override them, its `operations` and `operationCount`
-    /// have only the running jobs that are not of this package; ``operations`` and ``operationCount`` of this queue
-    /// have all.
+    /// Its methods for adding, cancelling and waiting call this queue's, and setting `isSuspended` and
+    /// `maxConcurrentOperationCount` sets this queue's. Its `underlyingQueue`, `qualityOfService` and `progress` apply
+    /// only to operations that are not of this package. Operations of this package, including blocks, run on the
+    /// package's own threads, where `OperationQueue.current` is `nil`; capture the queue instead. Its `operations`,
+    /// `operationCount`, `maxConcurrentOperationCount` and `isSuspended` can be observed by KVO.
+    ///
+    /// Linux has no KVO. A subclass cannot override `operations` and `operationCount` there, so they contain only the
+    /// running jobs that are not of this package. This queue's ``operations`` and ``operationCount`` contain all jobs.
     public var queue: OperationQueue { executor }
 
     let executor: ExecutorQueue
 
-    /// The callback queue of operations that have none of their own; nil, the default, means the host's.
+    /// The callback queue of operations that have no callback queue of their own. Defaults to `nil`: the host's.
     public let callbackQueue: DispatchQueue?
 
     /// The clock for rates and deadlines.
@@ -52,16 +53,15 @@ public final class NetworkQueue: Sendable {
 
     struct State {
         var graph: JobGraph<NetworkOperation>
-        /// The places of operations that jobs wait for and that are not jobs here. The graph keeps them alive.
+        /// The nodes of operations that jobs wait for and that are not jobs of this queue. The graph keeps them alive.
         var outside: [ObjectIdentifier: Job] = [:]
-        /// The foreign operations to look at.
+        /// The foreign operations to check.
         var foreignWatch = ForeignJobWatch()
-        /// Called when the queue becomes empty.
-        /// By the numbers of their waits.
+        /// The closures to call when the queue becomes empty, by the numbers of their waits.
         var emptyWaiters: [Int: @Sendable () -> Void] = [:]
         var lastEmptyWait = 0
         var deadlines = JobDeadlines<Job>()
-        /// Where it was shut down, so that no more jobs are accepted.
+        /// The place of the call that shut the queue down, so that it accepts no more jobs.
         var shutDownPlace: String?
         var bandwidth: BandwidthLimit?
         var reachability: NetworkReachability?
@@ -70,25 +70,26 @@ public final class NetworkQueue: Sendable {
     }
 
     let state: Locked<State>
-    /// For the next deadline of a job, and for the next one that a rate holds back.
+    /// The alarms for the next deadline of a job, and for the next job that a rate holds back.
     let deadlineAlarm = Alarm()
     let rateAlarm = Alarm()
 
     package let broadcast = EventBroadcast()
 
-    /// The jobs that repeat each other, and the answers that are shared.
+    /// The jobs that repeat each other, and the jobs that send shared messages.
     let repeats = Locked((registry: RepeatRegistry<NetworkOperation>(), carriers: [SharingKey: RequestCarrier]()))
 
     /// Creates a queue.
     ///
     /// - Parameters:
-    ///   - name: for debugging.
-    ///   - maxConcurrentOperationCount: the number of jobs that run at once; a negative number means no limit, 0 means
-    ///     that no job starts. Default six.
-    ///   - maxConcurrentOperationCountPerHost: the same for each host. Default no limit.
-    ///   - rateLimit: the rate at which jobs start; nil means no limit.
-    ///   - callbackQueue: the queue of callbacks; nil means that of each operation's host.
-    ///   - clock: the clock for rates and deadlines.
+    ///   - name: the name for debugging.
+    ///   - maxConcurrentOperationCount: the number of jobs that run at once. A negative number means no limit; with 0,
+    ///     no job starts. Defaults to ``defaultMaxConcurrentOperationCount``.
+    ///   - maxConcurrentOperationCountPerHost: the number of jobs that run at once for each host. Defaults to `-1`: no
+    ///     limit.
+    ///   - rateLimit: the rate at which jobs start. Defaults to `nil`: no limit.
+    ///   - callbackQueue: the queue of callbacks. Defaults to `nil`: the queue of each operation's host.
+    ///   - clock: the clock for rates and deadlines. Defaults to the system's clock.
     public init(
         name: String = "EasyNetwork.NetworkQueue",
         maxConcurrentOperationCount: Int = NetworkQueue.defaultMaxConcurrentOperationCount,
@@ -99,7 +100,7 @@ public final class NetworkQueue: Sendable {
     ) {
         let executor = ExecutorQueue()
         executor.name = name
-        // The default would leave the number to the system on Apple's platforms.
+        // Foundation's default would leave the number to the system on Apple's platforms.
         executor.maxConcurrentOperationCount = .max
         self.executor = executor
         self.callbackQueue = callbackQueue
@@ -119,33 +120,33 @@ public final class NetworkQueue: Sendable {
 
     // MARK: - Adding
 
-    /// Adds a job. An operation that was added before, or has been started, is not changed.
+    /// Adds a job. Has no effect if the operation was added before, or has been started.
     ///
-    /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` stops the
-    /// process, as it does when it is added to two of those.
+    /// Its dependencies are not added with it. Adding an operation also to an `OperationQueue` crashes the process, as
+    /// adding it to two of those does.
     ///
-    /// A plain `Operation` also waits until its `isReady` is true. No platform tells the queue of that, or of a change
-    /// of its `queuePriority`: the queue looks when a slot becomes free, and for `isReady` also periodically, at most
-    /// 100 ms late.
+    /// A plain `Operation` also waits until its `isReady` is `true`. No platform notifies the queue of that, or of a
+    /// change of its `queuePriority`. The queue checks both when a slot becomes free, and `isReady` also periodically,
+    /// at most 100 ms late.
     public func addOperation(_ operation: Operation) {
         add(operation.asNetworkOperation)
     }
 
-    /// Adds a job that runs `block` on a background thread of the package and ends when it returns. A block that waits
-    /// keeps its thread: see ``NetworkOperation/execute()``.
+    /// Adds a job that runs `block` on a background thread of the package and ends when the block returns. A block that
+    /// waits keeps its thread; see ``NetworkOperation/execute()``.
     public func addOperation(_ block: @escaping @Sendable () -> Void) {
         addOperation(BlockNetworkOperation(block))
     }
 
-    /// Adds several jobs in order. They start when all have been added, so the one with the highest priority goes
+    /// Adds several jobs in order. They start when all have been added, so the one with the highest priority starts
     /// first.
     ///
     /// - Parameters:
     ///   - operations: the jobs.
-    ///   - wait: whether to block the calling thread until all of them have finished. Default false; see
-    ///     ``waitUntilAllOperationsAreFinished()`` for the threads that must not.
+    ///   - wait: whether to block the calling thread until all of them have finished. See
+    ///     ``waitUntilAllOperationsAreFinished()`` for the threads that must not wait. Defaults to `false`.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool = false) {
-        // From the last one on, since that mostly waits for those before it: a graph is in one trace.
+        // Start with the last one, because it usually waits for those before it. The whole graph is then in one trace.
         if TraceContext.isUsed.isSet {
             for operation in operations.reversed() { operation.asNetworkOperation.findTrace() }
         }
@@ -160,9 +161,9 @@ public final class NetworkQueue: Sendable {
         group.wait()
     }
 
-    /// Adds a job that runs alone: after everything added before it, and before everything added after it.
+    /// Adds a job that runs alone: after all jobs added before it, and before all jobs added after it.
     ///
-    /// A job before the barrier must not depend on one after it: that is a cycle, and the later one ends with
+    /// A job before the barrier must not depend on a job after it. That is a cycle, and the later job ends with
     /// ``NetworkError/Code/cycle``.
     public func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
         add(BlockNetworkOperation(barrier), isBarrier: true)
@@ -170,12 +171,12 @@ public final class NetworkQueue: Sendable {
 
     /// Runs a request as a job and returns its item.
     ///
-    /// Cancelling the task cancels the job; in a task that is cancelled already nothing is sent.
+    /// Cancelling the task cancels the job. If the task is already cancelled, nothing is sent.
     ///
     /// - Parameters:
     ///   - request: the request.
-    ///   - service: gives the host; nil, the default, means ``HostConfiguration/shared``.
-    /// - Throws: the error of the job.
+    ///   - service: the service, which determines the host. Defaults to `nil`: ``HostConfiguration/shared``.
+    /// - Throws: the job's error.
     public func perform<Request: APIRequest>(
         _ request: Request,
         service: EasyNetworkService? = nil
@@ -186,14 +187,14 @@ public final class NetworkQueue: Sendable {
         return try await operation.value
     }
 
-    /// Runs a request as a job and returns its item and its response, with its body.
+    /// Runs a request as a job and returns its item and its response, including the body.
     ///
     /// ```swift
     /// let (users, response) = try await queue.performWithResponse(GetUsers())
     /// if let next = response.headers["Link"] { print(users.count, "users, and more at", next) }
     /// ```
     ///
-    /// Otherwise as ``perform(_:service:)-(Request,_)``.
+    /// Otherwise, it works as ``perform(_:service:)-(Request,_)``.
     public func performWithResponse<Request: APIRequest>(
         _ request: Request,
         service: EasyNetworkService? = nil
@@ -219,17 +220,17 @@ public final class NetworkQueue: Sendable {
 
     /// Blocks the calling thread until no job is left.
     ///
-    /// Never from a job, a callback, or the thread of a callback queue, nor from the main thread while a job has
-    /// `onMain` closures or the main queue as its callback queue: each would wait for the other for ever. Otherwise
-    /// better not from the main thread either: the wait lends no priority to the jobs. In a task use
-    /// ``waitUntilIdle()``.
+    /// Never call it from a job, a callback, or the thread of a callback queue. Never call it from the main thread
+    /// while a job has `onMain` closures or the main queue as its callback queue. In these cases, each would wait for
+    /// the other forever. Avoid the main thread even otherwise, because the wait lends no priority to the jobs. In a
+    /// task, use ``waitUntilIdle()``.
     public func waitUntilAllOperationsAreFinished() {
         let semaphore = DispatchSemaphore(value: 0)
         whenEmpty { semaphore.signal() }
         semaphore.wait()
     }
 
-    /// Calls `action` when no job is left; at once, on this thread, if there is none.
+    /// Calls `action` when no job is left. If there is none now, calls `action` at once, on this thread.
     ///
     /// - Returns: the number of the wait.
     @discardableResult

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Loads a list page after page.
+/// Loads a list page by page.
 ///
 /// ```swift
 /// let cursor = PageCursor(first: ListRequest(page: 1)) { request, list in
@@ -10,10 +10,10 @@ import Dispatch
 /// cursor.loadNext(success: { list in append(list) }, failure: { error in show(error) })
 /// ```
 ///
-/// Or, in a task: `for try await list in cursor.pages { … }`.
+/// In a task, write `for try await list in cursor.pages { … }`.
 ///
-/// The cursor loads one page at a time. After a failure the same page may be loaded again. A page that is being loaded
-/// keeps the cursor alive. All members may be used from any thread.
+/// The cursor loads one page at a time. After a failure, the same page can be loaded again. A page that is being loaded
+/// keeps the cursor alive. All members can be used from any thread.
 public final class PageCursor<Request: APIRequest>: Sendable {
     /// A page that is being loaded.
     private typealias Load = (request: Request, number: Int)
@@ -21,7 +21,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     private struct State {
         /// The number of pages that have arrived since the first one, including it.
         var pageCount = 0
-        /// The request after the page that arrived last; nil after the last page.
+        /// The request after the page that arrived last; `nil` after the last page.
         var next: Request?
         var lastNumber = 0
         /// The number of the last start from the first page.
@@ -49,12 +49,14 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     ///
     /// - Parameters:
     ///   - first: the request for the first page.
-    ///   - service: gives the host. Default: ``HostConfiguration/shared`` as it is now.
-    ///   - queue: runs each page as a job. Default: ``NetworkQueue/shared`` as it is now.
-    ///   - callbackQueue: the queue of the closures. Default nil: the queue's, or else the host's callback queue.
-    ///   - next: makes the request for the next page, from the request and the item of a page; nil when that was the
-    ///     last. Called once for a page, on the callback queue before its closure, or in the task that reads ``pages``.
-    ///     An error that it throws fails the page.
+    ///   - service: the service, which determines the host. Defaults to a service of the current
+    ///     ``HostConfiguration/shared``.
+    ///   - queue: the queue that runs each page as a job. Defaults to the current ``NetworkQueue/shared``.
+    ///   - callbackQueue: the queue of the closures. Defaults to `nil`: the callback queue of `queue`, otherwise the
+    ///     host's.
+    ///   - next: creates the request for the next page from the request and the item of a page; `nil` after the last
+    ///     page. Called once for each page, on the callback queue before the page's closure, or in the task that reads
+    ///     ``pages``. If it throws, the page fails with that error.
     public init(
         first: Request,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
@@ -73,24 +75,24 @@ public final class PageCursor<Request: APIRequest>: Sendable {
 
     /// Whether a page is being loaded.
     public var isLoading: Bool { state.withLock { $0.loading != nil } }
-    /// Whether the page that arrived last is the first. False before one has arrived.
+    /// Whether the page that arrived last is the first one; `false` before a page has arrived.
     public var isFirstPage: Bool { state.withLock { $0.pageCount == 1 } }
-    /// Whether the page that arrived last is the last of the list. False before one has arrived.
+    /// Whether the page that arrived last is the last of the list; `false` before a page has arrived.
     public var isLastPage: Bool { state.withLock { $0.pageCount > 0 && $0.next == nil } }
-    /// The number of pages that have arrived since the last start from the first page, including it.
+    /// The number of pages that have arrived since the last start from the first page, including the first page.
     public var pageCount: Int { state.withLock { $0.pageCount } }
 
     // MARK: - Loading
 
     /// Loads the first page again.
     ///
-    /// A page that is being loaded is cancelled, and its `failure` called with ``NetworkError/Code/cancelled``. The
-    /// cursor moves when the first page has arrived: if that fails, ``loadNext(success:failure:)`` continues from the
-    /// old position.
+    /// A page that is being loaded is cancelled, and its `failure` is called with ``NetworkError/Code/cancelled``. The
+    /// cursor moves when the first page has arrived. If that page fails, ``loadNext(success:failure:)`` continues from
+    /// the old position.
     ///
     /// - Parameters:
-    ///   - success: called with the item, once, on the callback queue.
-    ///   - failure: called with the error, once, on the callback queue.
+    ///   - success: called once with the item, on the callback queue. Defaults to `nil`.
+    ///   - failure: called once with the error, on the callback queue. Defaults to `nil`.
     public func loadFirst(
         success: (@Sendable (Request.Item) -> Void)? = nil,
         failure: (@Sendable (NetworkError) -> Void)? = nil
@@ -98,14 +100,15 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         run(beginFirst(), success, failure)
     }
 
-    /// Loads the page after the one that arrived last; the first if none has.
+    /// Loads the page after the one that arrived last, or the first page if none has arrived.
     ///
     /// - Parameters:
-    ///   - success: called with the item, once, on the callback queue. By then the cursor has moved, and the next page
-    ///     may be loaded.
-    ///   - failure: called with the error, once, on the callback queue. The same page may be loaded again.
-    /// - Returns: whether loading began; false, and no closure is called, while a page is being loaded and after the
-    ///   last page.
+    ///   - success: called once with the item, on the callback queue. The cursor has moved by then, and the next page
+    ///     can be loaded. Defaults to `nil`.
+    ///   - failure: called once with the error, on the callback queue. The same page can be loaded again. Defaults to
+    ///     `nil`.
+    /// - Returns: whether loading began. It is `false`, and no closure is called, while a page is being loaded and
+    ///   after the last page.
     @discardableResult
     public func loadNext(
         success: (@Sendable (Request.Item) -> Void)? = nil,
@@ -116,8 +119,8 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         return true
     }
 
-    /// Cancels the page that is being loaded: its `failure` is called with ``NetworkError/Code/cancelled``. The cursor
-    /// keeps its position, and may be used again at once.
+    /// Cancels the page that is being loaded. Its `failure` is called with ``NetworkError/Code/cancelled``. The cursor
+    /// keeps its position, and can be used again at once.
     public func cancel() {
         let operation = state.withLock { state in
             state.loading = nil
@@ -141,7 +144,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         operation.callbackQueue = callbackQueue
         operation.success = { deliver(.success($0)) }
         operation.failure = { deliver(.failure($0)) }
-        // A silenced cancellation, for instance, calls no closure.
+        // Settle here too, because a silenced cancellation, for example, calls no closure.
         operation.whenFinished { _ = self.settle(load, .failure(NetworkError(code: .cancelled))) }
         queue.addOperation(operation)
     }
@@ -155,9 +158,12 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         return load
     }
 
-    /// - Parameter round: the start from the first page that is to be the last one; nil, the default, for any.
-    /// - Returns: nil after the last page.
-    /// - Throws: an error while a page is being loaded, and when the cursor was started over.
+    /// Begins to load the next page.
+    ///
+    /// - Parameter round: the required start from the first page, which must be the last one. Defaults to `nil`: any
+    ///   start.
+    /// - Returns: `nil` after the last page.
+    /// - Throws: an error while a page is being loaded, and if the cursor was started over.
     private func beginNext(in round: Int? = nil) throws -> Load? {
         try state.withLock { state in
             if let round, round != state.round {
@@ -171,7 +177,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         }
     }
 
-    /// The job of a page, already cancelled when the page is no longer current.
+    /// Returns the job of a page, already cancelled if the page is no longer current.
     private func operation(for load: Load) -> RequestOperation<Request> {
         let operation = RequestOperation(load.request, service: service)
         let isCurrent = state.withLock { state in
@@ -209,23 +215,23 @@ public final class PageCursor<Request: APIRequest>: Sendable {
 }
 
 extension PageCursor {
-    /// The pages from the first to the last, each loaded when the iteration reaches it.
+    /// The pages from the first to the last. Each is loaded when the iteration reaches it.
     ///
     /// ```swift
     /// for try await list in cursor.pages { show(list) }
     /// ```
     ///
     /// Iterating moves the cursor: it starts over, and a page that is being loaded is cancelled. Cancelling the task
-    /// cancels the page that is being loaded. The sequence throws the ``NetworkError`` of a page and ends;
-    /// ``loadNext(success:failure:)`` may load the same page again. It can be iterated once.
+    /// cancels the page that is being loaded. If a page fails, the sequence throws its ``NetworkError`` and ends.
+    /// ``loadNext(success:failure:)`` can then load the same page again. The sequence can be iterated once.
     ///
-    /// A cursor has one position. When other code starts it over, the sequence throws ``NetworkError/Code/cancelled``;
-    /// while other code is loading a page, it throws ``NetworkError/Code/refused``.
+    /// A cursor has one position. If other code starts it over, the sequence throws ``NetworkError/Code/cancelled``.
+    /// While other code is loading a page, it throws ``NetworkError/Code/refused``.
     public var pages: StreamedSequence<Request.Item> {
         StreamedSequence {
-            // The state is the number of the start that the sequence has made.
+            // The state is the number of the start that this sequence has made.
             StreamedSequence.reading(Int?.none) { round in
-                // Not the end: the pages so far are not all.
+                // Throw instead of ending, because the pages so far are not all pages.
                 guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
                 guard let load = try round.map(self.beginNext) ?? self.beginFirst() else { return nil }
                 round = round ?? load.number

@@ -1,27 +1,27 @@
 import Foundation
 
-/// The number of jobs that may start in a span of time: a token bucket.
+/// The number of jobs that can start in a span of time: a token bucket.
 ///
 /// ```swift
 /// queue.rateLimit = RateLimit(10, per: 1)             // one every 100 ms
 /// queue.rateLimit = RateLimit(10, per: 1, burst: 5)   // five at once after a pause
 /// ```
 ///
-/// In any span of `seconds` at most `count + burst - 1` jobs start.
+/// In any span of `seconds`, at most `count + burst - 1` jobs start.
 public struct RateLimit: Hashable, Sendable {
     /// The number of tokens that arrive in ``seconds``; at least 1.
     public let count: Int
-    /// The span of time; at least a nanosecond, at most a thousand million seconds.
+    /// The span of time in seconds; at least a nanosecond, at most a thousand million seconds.
     public let seconds: TimeInterval
     /// The number of unused tokens that are kept; at least 1.
     public let burst: Int
 
-    /// Values below the minimum are raised to it; NaN or infinite seconds count as 1.
+    /// Creates a rate limit. Values below the minimum are raised to it. Seconds that are NaN or infinite count as 1.
     ///
     /// - Parameters:
     ///   - count: the number of jobs in that time.
     ///   - seconds: the span of time in seconds.
-    ///   - burst: default 1, so that jobs start evenly spaced.
+    ///   - burst: the number of unused tokens that are kept. Defaults to `1`, so that jobs start evenly spaced.
     public init(_ count: Int, per seconds: TimeInterval, burst: Int = 1) {
         self.count = max(1, count)
         self.seconds = seconds.isFinite ? min(max(1e-9, seconds), 1e9) : 1
@@ -42,7 +42,7 @@ struct RateGate {
 
     private var interval: TimeInterval { limit.seconds / TimeInterval(limit.count) }
 
-    /// The time when the next token may be taken; in the past when there is one.
+    /// The time when the next token can be taken; in the past if there is one.
     var opens: TimeInterval { arrival - interval * TimeInterval(limit.burst - 1) }
 
     mutating func take(at now: TimeInterval) {

@@ -1,23 +1,23 @@
-/// Which jobs of a queue are alike, as a value: what a repeat does to the older ones, and they to it.
+/// Which jobs of a queue are equal, as a value: what a repeat does to the older jobs, and they to it.
 ///
-/// A job costs the same whatever the number of others, but for those that it cancels.
+/// The cost of a job doesn't depend on the number of other jobs, except those that it cancels.
 struct RepeatRegistry<Job: AnyObject> {
     /// The decision for a job that enters.
     enum Decision {
-        /// It goes on, and these older ones, in the order in which they entered, are to be cancelled.
+        /// The job continues. These older ones, in the order in which they entered, must be cancelled.
         case proceed(cancel: [Job])
-        /// It is not to run, because of this older one.
+        /// The job must not run, because of this older one.
         case refuse(because: Job)
     }
 
     private var lastNumber = 0
-    /// Those of the jobs that count: they were not refused or replaced by a newer one, and have not left.
+    /// The keys of the jobs that count. Such a job was not refused or replaced by a newer one, and has not left.
     private(set) var keys: [ObjectIdentifier: RepeatKey] = [:]
     private var jobs: [RepeatKey: [ObjectIdentifier: (job: Job, number: Int)]] = [:]
 
-    /// A job comes, for the first time.
+    /// Enters a job, once.
     ///
-    /// - Parameter isOver: whether a job no longer counts.
+    /// - Parameter isOver: returns whether a job no longer counts.
     mutating func enter(
         _ job: Job,
         key: RepeatKey,
@@ -41,9 +41,9 @@ struct RepeatRegistry<Job: AnyObject> {
         return .proceed(cancel: cancelled)
     }
 
-    /// A job is over.
+    /// Removes a job that has ended.
     ///
-    /// - Returns: the job that was kept, to be released outside the lock.
+    /// - Returns: the removed job, to be released outside the lock.
     @discardableResult
     mutating func leave(_ id: ObjectIdentifier) -> Job? {
         guard let key = keys.removeValue(forKey: id) else { return nil }

@@ -28,7 +28,7 @@ struct ResumeJournal: Codable, Equatable, Sendable {
     /// The length of the file; `nil` while it is unknown.
     var total: Int64?
     var segments = [Segment(lower: 0)]
-    /// The identifier of the system boot in which the journal was written; `nil` if the system has none. Until the next
+    /// The identifier of the system boot in which the journal was written; `nil` if the system provides none. Until the next
     /// boot, all written bytes exist, even after a crash of the process.
     var boot: String?
 
@@ -81,7 +81,7 @@ extension ResumeJournal {
         self = journal
     }
 
-    /// Replaces the journal in one step. A failure is no error now, but costs bytes later.
+    /// Replaces the journal in one step. A failure is ignored now, but costs bytes later.
     func write(to path: String) {
         guard let data = try? JSONEncoder().encode(self) else { return }
         let new = path + ".new"
@@ -108,7 +108,7 @@ extension ResumeJournal {
         _ = data.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
     }
 
-    /// The identifier of the current system boot; `nil` if the system has none.
+    /// The identifier of the current system boot; `nil` if the system provides none.
     static let currentBoot: String? = {
         #if os(Linux)
         try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).trimmed
