@@ -49,7 +49,7 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
     }
 
     /// Adds a step as ``addOperation(_:then:)`` does, with a closure that runs on the main actor, for user interfaces,
-    /// whichever queue the callback queue is. The main queue must be running, as it does in an app.
+    /// whichever queue the callback queue is. The main queue must be running, as it is in an app.
     ///
     /// ```swift
     /// let chain = ChainOperation()

@@ -204,7 +204,6 @@ enum DependencyCycleFinder {
     }
 }
 
-/// A weak reference to an object.
 struct Weak<Object: AnyObject> {
     weak var object: Object?
 }

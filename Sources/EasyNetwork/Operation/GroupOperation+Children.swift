@@ -87,7 +87,6 @@ extension GroupOperation {
         maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
     }
 
-    /// The queue of the children.
     private var queue: NetworkQueue {
         if let queue = scheduling?.queue { return queue }
         return state.withLock { state in

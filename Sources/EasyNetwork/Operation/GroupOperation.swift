@@ -149,7 +149,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// ```
     ///
     /// Each closure is called once, after the closure of the same name that runs on the callback queue and before
-    /// dependents start. It is released on the main thread. The main queue must be running, as it does in an app. Set
+    /// dependents start. It is released on the main thread. The main queue must be running, as it is in an app. Set
     /// the closures before the group is added to a queue. A second call replaces only the closures that it passes.
     ///
     /// - Parameters:

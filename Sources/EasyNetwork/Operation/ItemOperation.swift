@@ -93,7 +93,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// ```
     ///
     /// Each closure is called once, after the closure of the same name that runs on the callback queue and before
-    /// dependents start. It is released on the main thread. The main queue must be running, as it does in an app. Set
+    /// dependents start. It is released on the main thread. The main queue must be running, as it is in an app. Set
     /// the closures before the operation is added to a queue. A second call replaces only the closures that it passes.
     ///
     /// - Parameters:
@@ -149,8 +149,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Returns an item of the state with its type. The operation's call created all items of the state.
     static func typed(_ item: any Sendable) -> Item { CallGroup.typed(item) }
 
-    /// The host that the request is sent to: the host of the first of these that exists. They are the request's
-    /// ``RequestOptions/customURLRequest``, its own URL, its ``RequestOptions/baseURL``, the CDN and the service. Later
+    /// The host that the request is sent to. It comes from the first of these that is set: the request's
+    /// ``RequestOptions/customURLRequest``, its own URL, its ``RequestOptions/baseURL``, the CDN, or the service. Later
     /// changes of the URL by a filter or an interceptor are not taken into account. Until the request is made, it is
     /// the service's host; `nil` if the service has no base URL.
     open override var host: String? {

@@ -62,7 +62,6 @@ struct ItemOperationState {
     var keep: (@Sendable () -> Void)?
     /// Completes when the cache's item has been delivered; `nil` without a receiver.
     var cachedDelivery: Promise<Void>?
-    /// The current call.
     var call: Call?
     /// The meter, created when it is first requested, because the progress of few requests is read.
     var meter: TransferMeter?

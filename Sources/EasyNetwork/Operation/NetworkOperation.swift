@@ -145,7 +145,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The traits of this kind of operation. Only ``setMayYield(_:)`` changes them.
     var traits: JobTraits { JobTraits() }
 
-    /// Notes that the slot was given to an urgent job, so that no more bytes may be transferred, or that the operation
+    /// Notes that the slot was given to an urgent job, so that the operation must transfer no more bytes, or that it
     /// has a slot again. Called without the queue's lock, and in either order. Only used with ``JobTraits/mayYield``.
     func noteSlot(isThere: Bool) {}
 
@@ -333,8 +333,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         core.withLock { $0.lifecycle.phase == .finished }
     }
 
-    /// The priority in a queue. Defaults to `.normal`. If it changes while the operation waits, the operation moves
-    /// behind the others of its new priority.
+    /// The priority in a queue. Defaults to `.normal`. If it changes while the operation waits, the operation moves to
+    /// the end of its new priority.
     open override var queuePriority: QueuePriority {
         get { super.queuePriority }
         set {

@@ -5,7 +5,7 @@ import Foundation
 /// ```swift
 /// extension OperationCondition {
 ///     static func signedIn(_ session: SessionStore) -> OperationCondition {
-/// All waiting operations share one sign-in.
+///         // All waiting operations share one sign-in.
 ///         OperationCondition("signed in") { _ in
 ///             session.isValid ? nil : session.signInOperation
 ///         } holds: { _ in

@@ -80,7 +80,7 @@ extension NetworkOperation {
     /// Defaults to an empty set.
     ///
     /// The operation takes all its categories together when it starts, so no two operations deadlock. It releases them
-    /// with its slot, including in ``releaseSlot()``. A batch or chain holds its categories until it ends, and its
+    /// with its slot, even in ``releaseSlot()``. A batch or chain holds its categories until it ends, and its
     /// children do not wait for them. A child must not wait for another operation of the category, because that
     /// operation waits for the batch. Such a cycle is not detected.
     public final var mutualExclusionCategories: Set<String> {

@@ -38,7 +38,8 @@ public final class OperationOwner: Sendable {
         // that operation's cancellation.
         let queues = operations.compactMap { $0.scheduling?.queue }.map { (ObjectIdentifier($0), $0) }
         for queue in Dictionary(queues, uniquingKeysWith: { one, _ in one }).values { queue.cancel(operations) }
-        // Cancel the operations on no queue. Skip the others, because a subclass may count its cancellations.
+        // Cancel the operations on no queue. Skip those cancelled above, because a subclass may count its
+        // cancellations.
         WorkQueue.userCode { for operation in operations where !operation.isCancelled { operation.cancel() } }
     }
 

@@ -77,8 +77,8 @@ final class ProgressOrder: Sendable {
 
 /// A `Progress` that can be cancelled, paused and resumed while it changes.
 final class OrderedProgress: Progress, @unchecked Sendable {
-    // Sendable because one thread at a time changes it, see `ProgressOrder`, and `userInfo` has a lock where Foundation
-    // has none.
+    // Sendable because one thread at a time changes it, see `ProgressOrder`, and `userInfo` has a lock on Linux, where
+    // Foundation's is unprotected.
     let order = ProgressOrder()
 
     #if !canImport(Darwin)

@@ -16,7 +16,7 @@ import Foundation
 ///
 /// ``NetworkOperation/finish(_:)`` without an error ends the operation with the outcome of its last call. If that call
 /// failed, its failure is the operation's error. A cancelled call counts only if no other call ended before it.
-/// `finish(recovering: true)` always ends the operation with success.
+/// ``finish(recovering:)`` with `true` ends the operation with success in any case.
 ///
 /// The calls belong to the operation. While all of them wait for a retry, a credential or the network, the operation
 /// gives up its slot. Their closures run on ``callbackQueue``. Calls made in `start()` wait for accessories and
@@ -80,8 +80,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     override final var client: HostConfiguration? { callGroup.host }
 
-    /// The queue on which the closures are called. Defaults to `nil`: the queue of the ``NetworkQueue``, then the
-    /// host's callback queue.
+    /// The queue on which the closures are called. Defaults to `nil`: the callback queue of the ``NetworkQueue``,
+    /// otherwise the host's.
     public final var callbackQueue: DispatchQueue? {
         get { option({ $0.callbackQueue }) }
         set { setOption(\.callbackQueue, newValue) }

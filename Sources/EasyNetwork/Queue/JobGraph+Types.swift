@@ -120,7 +120,6 @@ extension JobGraph {
         /// Called when the job has a slot again, or has finished.
         var slotActions: [@Sendable () -> Void] = []
 
-        /// The lanes of the job's keys.
         var lanes: [Lane] = []
         /// The line in which the job waits for its turn; `nil` if it isn't waiting for it.
         var line: Line?
@@ -133,7 +132,8 @@ extension JobGraph {
         var isReturning = false
         /// The time at which its slot was given to an urgent job; `nil` when the job has a slot again.
         var yieldedAt: TimeInterval?
-        /// The time at which the job last resumed after a yield.
+        /// The time from which the job must run for ``JobGraph/yieldingInterval`` before it yields, such as its last
+        /// resume.
         var wentOnAt = -TimeInterval.infinity
         /// Whether the queue is about to post the job's start to its listeners.
         var isStartUntold = false

@@ -16,10 +16,10 @@ import Foundation
 ///
 /// ``end(_:_:)`` makes a job that has not started `ending`: the job is started without a slot, only to finish.
 ///
-/// Each step returns an ``Actions`` value that lists the jobs to start or end, and the owner of the graph starts or
-/// ends them. The cost of a job doesn't depend on the number of other jobs, because an edge is one entry at either end.
-/// A job that others depend on is in the graph before it is submitted, in the phase `expected`. Every dependency is
-/// therefore an edge, whether that job has been submitted, is submitted later, or runs elsewhere.
+/// Each step lists in ``Actions`` the jobs to start or end, and the owner of the graph starts or ends them. The cost of
+/// a job doesn't depend on the number of other jobs, because an edge is one entry at either end. A job that others
+/// depend on is in the graph before it is submitted, in the phase `expected`. Every dependency is therefore an edge,
+/// whether that job has been submitted, is submitted later, or runs elsewhere.
 ///
 /// The graph accepts cycles. Their jobs stay blocked until ``DependencyCycleFinder`` finds the cycle and ends one of
 /// them.
@@ -137,7 +137,8 @@ struct JobGraph<Payload> {
         return true
     }
 
-    /// Raises the priority of `other` to this job's. The job has started and waits for something that `other` does.
+    /// Raises the priority of `other` at least to this job's. The job has started and waits for something that `other`
+    /// does.
     mutating func lendPriority(of job: Job, to other: Job) {
         guard job.phase != .gone, other.phase != .gone else { return }
         job.waitingFor += 1
@@ -196,7 +197,7 @@ struct JobGraph<Payload> {
         admit(&actions)
     }
 
-    /// Releases a job without starting any.
+    /// Releases a job without starting any job.
     mutating func settle(_ job: Job, _ actions: inout Actions) {
         if settles(job, failed: false, &actions) { leave(job, succeeded: true, &actions) }
     }

@@ -41,7 +41,7 @@ extension NetworkQueue {
         cancel { _ in matching }
     }
 
-    /// Cancels those of the operations that are on this queue.
+    /// Cancels the given operations as far as they are on this queue.
     func cancel(_ operations: [NetworkOperation]) {
         cancel { _ in operations.compactMap { $0.job(in: self) } }
     }

@@ -8,7 +8,7 @@ import Foundation
 /// NetworkQueue.shared.addOperation(download)
 /// ```
 ///
-/// The operation writes the bytes to a partial file, the part, in the destination's directory. The part is named
+/// The operation writes the bytes to a partial file, the part, in the same directory as the file. The part is named
 /// `.easynetwork-….part` and has a journal. When the file is complete and its length and digest are right, the part
 /// replaces the destination in one step (`rename(2)`). The destination therefore always has either the complete old
 /// file or the complete new one. If the destination is a directory, the file's name comes from the server

@@ -153,7 +153,7 @@ struct DownloadPlan: Sendable {
             )
         }
         guard let question else {
-            // The whole file is not a segment. For example, the response to a POST request is always whole.
+            // A whole file, such as the response to a POST request, cannot fill a later segment.
             guard index == 0 else { return giveUp() }
             guard head.statusCode != 206 || !mayContinue else {
                 return .fail(.badServerResponse, "the server sent a range that was not requested")

@@ -59,7 +59,6 @@ struct DownloadTurn: Sendable {
     /// Whether a pause keeps the connection. It does until the download has a slot again.
     private var isKeptByPause: Bool { if case .underWay(_, .byPause) = fetch { true } else { false } }
 
-    /// Whether the fetch has been stopped.
     var isStopped: Bool { if case .stopped = fetch { true } else { false } }
 
     /// Whether another fetch follows if the connection is lost, without counting as a retry.
@@ -150,7 +149,7 @@ struct DownloadTurn: Sendable {
         return isHeld ? [.cancelTimer] : [.cancelTimer, .read]
     }
 
-    /// Stops the fetch if the connection has been kept long enough and the transfer can be resumed.
+    /// Stops the fetch, whose connection has been kept long enough, if closing the connection loses nothing.
     mutating func keptLongEnough() -> [Effect] {
         guard yieldCount > 0, case .underWay(let transfer, _) = fetch, transfer == .asked || transfer == .resumable
         else { return [] }

@@ -28,7 +28,6 @@ actor DownloadWriter {
     private let sha256: String?
     private let meter: TransferMeter
     private let clock: any NetworkClock
-    /// The operation that downloads.
     private weak var owner: DownloadOperation?
     /// The bodies being received, by their segments.
     private var bodies: [Int: BodyStream] = [:]

@@ -66,7 +66,7 @@ final class PartialFile: @unchecked Sendable {
             let number = errno
             Foundation.close(descriptor)
             guard isGone else {
-                throw .file("\(location.part) is not a part of this user, and cannot be removed", number)
+                throw .file("\(location.part) is not this user's part of a download, and cannot be removed", number)
             }
         }
         throw NetworkError(code: .refused, message: "other processes download to \(location.shown)")
@@ -111,7 +111,7 @@ final class PartialFile: @unchecked Sendable {
         throw .file("the download needs \(wanted) more bytes in \(location.directory), but \(free) are free", ENOSPC)
     }
 
-    /// - Returns: a closure that stores everything written on the disk, and returns whether it succeeded. The closure
+    /// - Returns: a closure that makes the disk store all written bytes, and returns whether it succeeded. The closure
     ///   has its own descriptor, because it can take long on another thread.
     func makeSync() -> (@Sendable () -> Bool)? {
         let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)

@@ -28,8 +28,8 @@ struct ResumeJournal: Codable, Equatable, Sendable {
     /// The length of the file; `nil` while it is unknown.
     var total: Int64?
     var segments = [Segment(lower: 0)]
-    /// The identifier of the system boot in which the journal was written; `nil` if the system provides none. Until the next
-    /// boot, all written bytes exist, even after a crash of the process.
+    /// The identifier of the system boot in which the journal was written; `nil` if the system provides none. Until the
+    /// next boot, all written bytes exist, even after a crash of the process.
     var boot: String?
 
     /// Returns the journal with the bytes that can currently be trusted.
