@@ -5,7 +5,6 @@ usage: .ci/check-prose.py [FILE…]      FILE: prints the phrases of these files
 
 Fails if README has more than 1,300 words of prose, if more than 5% of the inline comments in Sources begin without a subject
 ("It …", "Only …", "As …"), or if a comment, a string with a space, or a page has a phrase of .ci/phrases.txt. Needs Python.
-Also prints the counts of the folders in NOT_YET, which do not fail.
 """
 
 import os
@@ -13,9 +12,6 @@ import pathlib
 import re
 import subprocess
 import sys
-
-# Folders that do not have to pass yet. Remove a folder from the list when its counts are zero.
-NOT_YET = ["Sources/EasyNetwork/Service", "Sources/EasyNetwork/Operation", "Sources/EasyNetwork/Queue"]
 
 README_WORDS = 1_300
 BARE_SHARE = 0.05
@@ -93,20 +89,13 @@ def main():
         failures.append(f"README.md has {words} words of prose, more than {README_WORDS:,}")
 
     sources = sorted(pathlib.Path("Sources").rglob("*.swift"))
-    held = [file for file in sources if not any(pathlib.Path(folder) in file.parents for folder in NOT_YET)]
-    comments, bare = bare_comments(held)
+    comments, bare = bare_comments(sources)
     if len(bare) > BARE_SHARE * len(comments):
         failures += [f"{file}: this comment begins without a subject: {comment}" for file, comment in bare]
         failures.append(f"{len(bare)} of {len(comments)} inline comments begin without a subject, more than 5%")
     pages = sorted(page for pattern in PAGES for page in pathlib.Path().glob(pattern))
-    failures += [hit for file in pages + held for hit in hits(file, patterns, allowed)]
+    failures += [hit for file in pages + sources for hit in hits(file, patterns, allowed)]
 
-    for folder in NOT_YET:
-        files = [file for file in sources if pathlib.Path(folder) in file.parents]
-        comments_there, bare_there = bare_comments(files)
-        count = sum(1 for file in files for _ in hits(file, patterns, allowed))
-        share = f"{len(bare_there)} of {len(comments_there)} inline comments without a subject"
-        print(f"not yet checked: {folder}: {count} phrases, {share}")
     share = f"{len(bare)} of {len(comments)} inline comments without a subject"
     print("\n".join(failures) or f"README has {words} words of prose; {share}; no phrases")
     return bool(failures)
