@@ -44,9 +44,9 @@ struct ArgumentsTests {
         arguments: [
             ("", "no command is given"), ("go", "go: is not a command"), ("list x", "list has no"),
             ("plan", "plan needs one file"), ("plan a b", "plan needs one file"), ("run", "run needs the name"),
-            ("run user id", "id: is not of the form"), ("run user =1", "=1: is not of the form"),
+            ("run user id", "id: must have the form"), ("run user =1", "=1: must have the form"),
             ("outbox add", "outbox needs an action and"), ("outbox go mail", "outbox go: is not an action"),
-            ("outbox add mail count", "count: is not of the form"),
+            ("outbox add mail count", "count: must have the form"),
             ("run user a=1 a=2", "a=2: a is given twice"), ("list -j", "-j needs a number"),
             ("list -j 0", "-j 0: needs"), ("list -jx", "-j x: needs"), ("list --repeat=", "--repeat : needs"),
             ("list --base ftp://h", "--base ftp://h: needs an http"), ("list --base http://", "--base http://: needs"),

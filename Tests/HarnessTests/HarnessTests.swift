@@ -298,7 +298,7 @@ struct HarnessTests {
             ("{", "the plan is not valid JSON: "), ("[]", "Expected"),
             (#"{"jobs": [{"api": "me"}]}"#, "jobs[0].id: is missing"),
             (#"{"jobs": [{"id": 1, "api": "me"}]}"#, "jobs[0].id: "),
-            (#"{"jobs": [], "limit": "2"}"#, "limit: "), (#"{"jobs": [], "limit": 0}"#, "limit: 0 is not"),
+            (#"{"jobs": [], "limit": "2"}"#, "limit: "), (#"{"jobs": [], "limit": 0}"#, "limit: 0 must be at least 1"),
             (#"{"jobs": [], "tagLimits": {"x": 0}}"#, "tagLimits.x: 0"),
             (#"{"jobs": [], "job": 1}"#, "job: is unknown"),
             (#"{"jobs": [{"id": "a", "api": "me", "afer": []}]}"#, "jobs[0].afer: is unknown"),

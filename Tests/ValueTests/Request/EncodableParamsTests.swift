@@ -154,16 +154,16 @@ struct EncodableParamsTests {
         defer { circle.next = nil }
         for query in [NetworkService.QueryType.path, .form, .json] {
             let text = Built.failure(AnyRequest(method: .post, query: query, encodableParams: circle))
-            expect(text.contains(": next.next.next.") && text.contains("more than 100 deep"), "\(text)")
+            expect(text.contains(": next.next.next.") && text.contains("more than 100 levels deep"), "\(text)")
             expect(
-                Built.failure(AnyRequest(method: .post, query: query, encodableParams: Itself())).contains("100 deep")
+                Built.failure(AnyRequest(method: .post, query: query, encodableParams: Itself())).contains("100 levels deep")
             )
         }
         let bodies: [RequestBody] = [
             .json(circle), .json([circle], encoder: JSONEncoder()), .json(Itself()), .propertyList(circle),
         ]
         for body in bodies {
-            expect(Built.failure(AnyRequest(method: .post, body: body)).contains("more than 100 deep"))
+            expect(Built.failure(AnyRequest(method: .post, body: body)).contains("more than 100 levels deep"))
         }
     }
 

@@ -96,7 +96,7 @@ struct RequestBodyTests {
 
     @Test("REQ-3: a property list that cannot be written is an error")
     func badPropertyList() {
-        expect(failure(.propertyList(Song(), format: .openStep)).contains(".xml or as .binary"))
+        expect(failure(.propertyList(Song(), format: .openStep)).contains(".xml or .binary"))
         expect(failure(.propertyList(5)).hasPrefix("a body of type Int cannot be encoded"))
     }
 
@@ -117,7 +117,7 @@ struct RequestBodyTests {
         let circle = NSMutableArray()
         circle.add(circle)
         defer { circle.removeAllObjects() }
-        expect(failure(.jsonObject(circle)).contains("more than 100 deep"))
+        expect(failure(.jsonObject(circle)).contains("more than 100 levels deep"))
     }
 
     @Test(
@@ -169,6 +169,6 @@ struct RequestBodyTests {
             expect(isRefused, equals: !stream.isReplayable)
         }
         let error = #expect(throws: NetworkError.self) { try once.reader() }
-        expect(error?.code == .invalidRequest && error?.message?.contains("read once only") == true)
+        expect(error?.code == .invalidRequest && error?.message?.contains("read only once") == true)
     }
 }

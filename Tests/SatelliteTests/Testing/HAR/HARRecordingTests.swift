@@ -100,7 +100,7 @@ struct HARRecordingTests {
             let error = try #require(try await answer(address).error)
             expect(error.code, equals: .invalidRequest)
             let message = try #require(error.message)
-            expect(message.contains("no answer to GET https://api.example.com/list?page="), "\(message)")
+            expect(message.contains("no response for GET https://api.example.com/list?page="), "\(message)")
             expect(message.contains("nearest: GET https://api.example.com/list?page=1&token=REDACTED"), "\(message)")
             expect(!message.contains("abc"), "\(message)")
         }
