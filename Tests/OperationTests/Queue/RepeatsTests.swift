@@ -44,7 +44,7 @@ struct RepeatsTests {
         let (older, newer) = (fixture.operation(request), fixture.operation(request))
         queue.addOperations([older, newer], waitUntilFinished: false)
         await newer.ended()
-        expect(newer.error?.code == .refused && newer.error?.message?.hasPrefix("Repeated waits") == true)
+        expect(newer.error?.code == .refused && newer.error?.message?.hasPrefix("the equal job Repeated") == true)
         expect(newer.error?.attempts, equals: 0)
         queue.isSuspended = false
         try await expect(older.value.statusCode, equals: 200)

@@ -81,7 +81,7 @@ struct DownloadFileTests {
         let result = await fixture.run(fixture.operation())
         guard case .failure(let error) = result else { return expect(Bool(false)) }
         expect(error.code, equals: .cannotWriteFile)
-        expect(error.message?.contains("vanished"), equals: true)
+        expect(error.message?.contains("disappeared"), equals: true)
         expect(fixture.folder.data("out"), equals: Data("old".utf8))
     }
 
