@@ -40,6 +40,8 @@ int main(void) {
     LAYOUT(ccurl_version_info, curl_version_info_data, age)
     LAYOUT(ccurl_version_info, curl_version_info_data, version)
     LAYOUT(ccurl_version_info, curl_version_info_data, version_num)
+    LAYOUT(ccurl_version_info, curl_version_info_data, cainfo)
+    LAYOUT(ccurl_version_info, curl_version_info_data, capath)
 
     // A constant that is newer than the header is not known to it: its preprocessor line is left out of the list.
 #define CONSTANT(name) check(#name, C##name, name);

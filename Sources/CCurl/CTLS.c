@@ -8,6 +8,8 @@
 
 static int (*has_pending)(const void *ssl);
 static int (*get_shutdown)(const void *ssl);
+static void *(*get_store)(const void *context);
+static int (*load_locations)(void *store, const char *file, const char *folder);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 // Searches the library that this libcurl uses, because the process can have several.
@@ -18,16 +20,32 @@ static void find_functions(void) {
     if (!libcurl) { return; }
     *(void **)&has_pending = dlsym(libcurl, "SSL_has_pending");
     *(void **)&get_shutdown = dlsym(libcurl, "SSL_get_shutdown");
+    *(void **)&get_store = dlsym(libcurl, "SSL_CTX_get_cert_store");
+    *(void **)&load_locations = dlsym(libcurl, "X509_STORE_load_locations");
     // Release the reference that dlopen added. libcurl keeps the library loaded.
     dlclose(libcurl);
 }
 
-// Returns the handle's session; NULL if it has no session, and with libraries other than OpenSSL and its relatives.
-static const void *session_of(void *easy) {
+// Returns what libcurl says of the handle's TLS; NULL with libraries other than OpenSSL and its relatives.
+static const struct ccurl_tls_session *openssl_of(void *easy) {
     pthread_once(&once, find_functions);
     struct ccurl_tls_session *session = NULL;
     if (ccurl.easy_getinfo(easy, CCURLINFO_TLS_SSL_PTR, &session)) { return NULL; }
-    return session && session->backend == CCURLSSLBACKEND_OPENSSL ? session->internals : NULL;
+    return session && session->backend == CCURLSSLBACKEND_OPENSSL ? session : NULL;
+}
+
+// Returns the handle's session; NULL if it has no session, and with other libraries.
+static const void *session_of(void *easy) {
+    const struct ccurl_tls_session *session = openssl_of(easy);
+    return session ? session->internals : NULL;
+}
+
+void ccurl_tls_add_default_folder(void *easy, void *context) {
+    const char *folder = ccurl_default_folder();
+    if (!folder || !openssl_of(easy) || !get_store || !load_locations) { return; }
+    void *store = get_store(context);
+    // libcurl uses the store again for later connections. OpenSSL adds a folder to a store only once.
+    if (store) { load_locations(store, NULL, folder); }
 }
 
 bool ccurl_tls_has_pending(void *easy) {

@@ -48,6 +48,7 @@ extension NginxServer {
             client_body_timeout 1h;
             keepalive_requests 100000;
             absolute_redirect off;
+            ssl_session_cache shared:tls:1m;
             ssl_certificate "\(certificates.serverCertificate.path)";
             ssl_certificate_key "\(certificates.serverKey.path)";
             ssl_client_certificate "\(certificates.caFile.path)";
@@ -76,6 +77,7 @@ extension NginxServer {
                     return 200 "$server_protocol $connection $connection_requests";
                 }
                 location = /client { default_type text/plain; return 200 "$ssl_client_verify $ssl_client_s_dn"; }
+                location = /resumed { default_type text/plain; keepalive_timeout 0; return 200 "$ssl_session_reused"; }
                 location = /modified { etag off; alias "\(folder.path)/www/small"; }
                 location = /redirect { return 302 /small; }
                 location /expecting/ {

@@ -12,6 +12,7 @@ import Programs
 /// - `/text`: ``text``, compressed for clients that accept gzip.
 /// - `/echo-protocol`: The protocol, the number of the connection and the count of its requests: `HTTP/2.0 17 1`.
 /// - `/client`: The result for the client's certificate, and its name: `SUCCESS CN=…`, or `NONE `.
+/// - `/resumed`: `r` if the connection resumed a TLS session, `.` if not. The connection is closed after it.
 /// - `/modified`: Like `/small`, with `Last-Modified` and without `ETag`.
 /// - `/redirect`: Status 302 with `Location: /small`.
 /// - `/upload`: See ``Nginx/upload(in:)``.

@@ -19,6 +19,8 @@ typedef int32_t ccurl_multi_code;
 typedef uint32_t ccurl_option;
 typedef uint32_t ccurl_multi_option;
 typedef uint32_t ccurl_info;
+typedef uint32_t ccurl_share_code;
+typedef uint32_t ccurl_share_option;
 
 // MARK: Constants
 
@@ -93,6 +95,7 @@ static const ccurl_option CCURLOPT_CONNECTTIMEOUT_MS = 156;
 static const ccurl_option CCURLOPT_PROTOCOLS = 181;
 static const ccurl_option CCURLOPT_PATH_AS_IS = 234;
 static const ccurl_option CCURLOPT_PIPEWAIT = 237;
+static const ccurl_option CCURLOPT_CA_CACHE_TIMEOUT = 321;
 static const ccurl_option CCURLOPT_QUICK_EXIT = 322;
 static const ccurl_option CCURLOPT_WRITEDATA = 10001;
 static const ccurl_option CCURLOPT_URL = 10002;
@@ -109,6 +112,7 @@ static const ccurl_option CCURLOPT_CAINFO = 10065;
 static const ccurl_option CCURLOPT_SSLKEY = 10087;
 static const ccurl_option CCURLOPT_DEBUGDATA = 10095;
 static const ccurl_option CCURLOPT_CAPATH = 10097;
+static const ccurl_option CCURLOPT_SHARE = 10100;
 static const ccurl_option CCURLOPT_PRIVATE = 10103;
 static const ccurl_option CCURLOPT_SSL_CTX_DATA = 10109;
 static const ccurl_option CCURLOPT_SOCKOPTDATA = 10149;
@@ -153,6 +157,10 @@ static const ccurl_multi_option CCURLMOPT_PIPELINING = 3;
 static const ccurl_multi_option CCURLMOPT_MAXCONNECTS = 6;
 static const long CCURLPIPE_NOTHING = 0;
 
+// CURLSHoption, and a value of CURLSHOPT_SHARE
+static const ccurl_share_option CCURLSHOPT_SHARE = 1;
+static const int CCURL_LOCK_DATA_SSL_SESSION = 4;
+
 // Values of options, and results of callbacks
 static const long CCURLAUTH_BASIC = 1;
 static const long CCURLAUTH_DIGEST = 2;
@@ -189,11 +197,29 @@ struct ccurl_message {
     } data;
 };
 
-// The beginning of curl_version_info_data, as in its first version.
+// The beginning of curl_version_info_data, as in its seventh version (libcurl 7.70).
 struct ccurl_version_info {
     uint32_t age;
     const char *version;
     uint32_t version_num;
+    const char *host;
+    int features;
+    const char *ssl_version;
+    long ssl_version_num;
+    const char *libz_version;
+    const char *const *protocols;
+    const char *ares;
+    int ares_num;
+    const char *libidn;
+    int iconv_ver_num;
+    const char *libssh_version;
+    uint32_t brotli_ver_num;
+    const char *brotli_version;
+    uint32_t nghttp2_ver_num;
+    const char *nghttp2_version;
+    const char *quic_version;
+    const char *cainfo;
+    const char *capath;
 };
 
 // curl_tlssessioninfo
@@ -230,6 +256,9 @@ struct curl_waitfd;
     F(ccurl_multi_code, multi_poll, (void *multi, struct curl_waitfd *extra, unsigned int count, int timeout, int *ready)) \
     F(ccurl_multi_code, multi_wakeup, (void *multi)) \
     F(const char *, multi_strerror, (ccurl_multi_code code)) \
+    F(void *, share_init, (void)) \
+    F(ccurl_share_code, share_cleanup, (void *share)) \
+    F(ccurl_share_code, share_setopt, (void *share, ccurl_share_option option, ...)) \
     F(struct curl_slist *, slist_append, (struct curl_slist *list, const char *text)) \
     F(void, slist_free_all, (struct curl_slist *list))
 
@@ -340,6 +369,10 @@ bool ccurl_tls_has_pending(void *easy);
 // Returns whether the peer has not closed TLS on the handle's connection. The same limits apply.
 bool ccurl_tls_is_open(void *easy);
 
+// Adds libcurl's default folder of authorities to the context that CURLOPT_SSL_CTX_FUNCTION receives. Does nothing with
+// libraries other than OpenSSL and its relatives.
+void ccurl_tls_add_default_folder(void *easy, void *context);
+
 static inline ccurl_code ccurl_get_offset(void *easy, ccurl_info info, int64_t *value) {
     return ccurl.easy_getinfo(easy, info, value);
 }
@@ -369,6 +402,13 @@ static inline uint32_t ccurl_version(void) {
     return ((struct ccurl_version_info *)ccurl.version_info(0))->version_num;
 }
 
+// Returns libcurl's default folder of authorities if libcurl also has a default file of them, which it parses; NULL if
+// it does not have both.
+static inline const char *ccurl_default_folder(void) {
+    const struct ccurl_version_info *info = (struct ccurl_version_info *)ccurl.version_info(0);
+    return info->cainfo ? info->capath : NULL;
+}
+
 static inline void *ccurl_easy_init(void) { return ccurl.easy_init(); }
 static inline void ccurl_easy_cleanup(void *easy) { ccurl.easy_cleanup(easy); }
 static inline void ccurl_easy_reset(void *easy) { ccurl.easy_reset(easy); }
@@ -393,6 +433,15 @@ static inline ccurl_multi_code ccurl_multi_poll(void *multi, int milliseconds) {
 }
 static inline ccurl_multi_code ccurl_multi_wakeup(void *multi) { return ccurl.multi_wakeup(multi); }
 static inline const char *ccurl_multi_strerror(ccurl_multi_code code) { return ccurl.multi_strerror(code); }
+
+// Returns an object that shares the TLS sessions of the handles that have it as CURLOPT_SHARE, for one thread; NULL if no
+// memory is left.
+static inline void *ccurl_session_share_init(void) {
+    void *share = ccurl.share_init();
+    if (share) { ccurl.share_setopt(share, CCURLSHOPT_SHARE, CCURL_LOCK_DATA_SSL_SESSION); }
+    return share;
+}
+static inline void ccurl_share_cleanup(void *share) { ccurl.share_cleanup(share); }
 
 static inline struct curl_slist *ccurl_slist_append(struct curl_slist *list, const char *text) {
     return ccurl.slist_append(list, text);

@@ -74,8 +74,12 @@ extension CurlExchange {
 
     /// Sets the callback that reports TLS. Not every TLS library has it. Without it, phases are slightly less precise.
     func setSecuringCallback(of handle: CurlHandle) {
-        _ = ccurl_set_securing_function(handle.easy) { _, _, context in
-            CurlExchange.at(context)?.isSecuring = true
+        _ = ccurl_set_securing_function(handle.easy) { easy, tls, context in
+            guard let exchange = CurlExchange.at(context) else { return CCURLE_OK }
+            exchange.isSecuring = true
+            if CurlLibrary.keepsAuthorities, exchange.worker?.configuration.tls.trust == .system {
+                ccurl_tls_add_default_folder(easy, tls)
+            }
             return CCURLE_OK
         }
     }

@@ -77,8 +77,15 @@ extension CurlExchange {
     private func setTLSOptions(of handle: CurlHandle, _ tls: TLSConfiguration) throws(NetworkError) {
         let version = tls.requiresTLS13 ? CCURL_SSLVERSION_TLSv1_3 : CCURL_SSLVERSION_TLSv1_2
         try handle.set(CCURLOPT_SSLVERSION, version)
+        if let sessions = worker?.tlsSessions {
+            try handle.check(ccurl_set_pointer(handle.easy, CCURLOPT_SHARE, sessions))
+        }
         switch tls.trust {
-        case .system: break
+        case .system:
+            guard CurlLibrary.keepsAuthorities else { break }
+            // The securing callback adds the folder again.
+            try handle.set(CCURLOPT_CAPATH, nil)
+            try handle.set(CCURLOPT_CA_CACHE_TIMEOUT, CurlWorker.authoritiesAge)
         case .dangerouslyTrustingEveryServer:
             try handle.set(CCURLOPT_SSL_VERIFYPEER, 0)
             try handle.set(CCURLOPT_SSL_VERIFYHOST, 0)

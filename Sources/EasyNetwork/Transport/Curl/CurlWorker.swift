@@ -30,6 +30,12 @@ final class CurlWorker {
     /// The number of times that libcurl was asked to continue.
     private(set) var turn = 0
 
+    /// The TLS sessions of all connections, so that a later connection to a host needs no full handshake. A handle of
+    /// its own would lose them with its message.
+    let tlsSessions = ccurl_session_share_init()
+    /// The time in seconds after which the system's file of authorities is parsed again.
+    static let authoritiesAge = 3_600
+
     private let loop: CurlLoop
     private let multi: UnsafeMutableRawPointer
     /// All exchanges that have not ended, including waiting ones. Each stores its index.
@@ -82,6 +88,8 @@ final class CurlWorker {
         for exchange in exchanges { end(exchange, error, admitsNext: false) }
         idleHandles = []
         ccurl_multi_cleanup(multi)
+        // After the handles that share it.
+        if let tlsSessions { ccurl_share_cleanup(tlsSessions) }
     }
 
     // MARK: - Commands of other threads

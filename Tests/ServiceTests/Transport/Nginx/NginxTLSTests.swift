@@ -114,6 +114,34 @@ struct NginxTLSTests {
         }
     }
 
+    @Test(
+        "SEC-1: a later connection to a host resumes the TLS session",
+        arguments: [NginxServer.Listener.oldTLS, .https1]
+    )
+    func resumption(listener: NginxServer.Listener) async throws {
+        let client = try await NginxClient()
+        let other = try await NginxClient()
+        let way = NginxClient.Way(listener: listener, ipv6: false)
+        var resumed: [String] = []
+        for client in [client, client, client, other] {
+            let contents = await client.outcome(client.request(way, "/resumed"))
+            expect(contents.metrics?.isReusedConnection, equals: false)
+            resumed.append(String(decoding: contents.body, as: UTF8.self))
+        }
+        expect(resumed, equals: [".", "r", "r", "."])
+    }
+
+    @Test("SEC-1: a server that was refused for its key is refused again, though its TLS session is known")
+    func refusedAgain() async throws {
+        let client = try await NginxClient { configuration, server in
+            configuration.tls.pinnedPublicKeys = [try PublicKeyPin(server.otherPin)]
+        }
+        for _ in 0..<3 {
+            let way = NginxClient.Way(listener: .oldTLS, ipv6: false)
+            await expect(client.outcome(client.request(way, "/resumed")).code, equals: .tls)
+        }
+    }
+
     @Test("SEC-1: transports share neither trust nor connections")
     func transportsAreApart() async throws {
         let trusting = try await NginxClient()
