@@ -19,7 +19,7 @@ struct History: Sendable {
         var limit = draw.pick(weighted: [(1, -1), (3, 1), (3, 2), (2, 3), (2, 6)])
         let hostLimit = draw.pick(weighted: [(4, -1), (1, 1), (1, 2)])
         var tagLimits = (0..<3).map { _ in draw.pick(weighted: [(3, -1), (2, 1), (1, 2), (1, 0)]) }
-        let rate: Int? = draw.pick(weighted: [(36, nil), (1, 1), (1, 2), (1, 3), (1, 4)])
+        let rate: Int? = draw.pick(weighted: [(24, nil), (1, 1), (1, 2), (1, 3), (1, 4)])
         let burst = draw.pick([1, 2, 4])
         let listens = draw.chance(0.4)
         var circuit: Circuit = draw.pick(weighted: [(4, .none), (1, .fails), (1, .waits)])
@@ -108,7 +108,7 @@ struct History: Sendable {
         var joins = draw.chance(0.15)
         /// What it asks for, and whether for the other account.
         let language = draw.pick(["en", "de"])
-        let isOther = draw.chance(0.1)
+        let isOther = draw.chance(0.2)
         let isAwaited = draw.chance(0.2)
         /// Whether it is of a class of the user's.
         let isOfOwnClass = draw.chance(0.5)
@@ -192,7 +192,7 @@ struct History: Sendable {
         let count = draw.pick(weighted: [(6, 1...4), (8, 3...8), (3, 6...14), (1, 18...30)])
         addJobs(draw.within(count)) { history, _ in history.drawJob() }
         if draw.chance(0.08) { addTrain() }
-        if draw.chance(0.03) { addCrowd() }
+        if draw.chance(0.06) { addCrowd() }
         if draw.chance(0.05) { addParts() }
         if draw.chance(0.08) { addMails() }
         if draw.chance(0.05) { addOutage() }
