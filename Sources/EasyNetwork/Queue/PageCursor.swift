@@ -59,8 +59,8 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     ///     ``pages``. If it throws, the page fails with that error.
     public init(
         first: Request,
-        service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
         queue: NetworkQueue = .shared,
+        service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
         callbackQueue: DispatchQueue? = nil,
         next: @escaping @Sendable (Request, Request.Item) throws -> Request?
     ) {
@@ -69,6 +69,19 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         self.queue = queue
         self.callbackQueue = callbackQueue
         self.next = next
+    }
+
+    /// Creates a cursor with the labels in their old order.
+    // Neither `service` nor `queue` has a default here, so a call that names only one of them is not ambiguous.
+    @available(*, deprecated, renamed: "init(first:queue:service:callbackQueue:next:)")
+    public convenience init(
+        first: Request,
+        service: EasyNetworkService,
+        queue: NetworkQueue,
+        callbackQueue: DispatchQueue? = nil,
+        next: @escaping @Sendable (Request, Request.Item) throws -> Request?
+    ) {
+        self.init(first: first, queue: queue, service: service, callbackQueue: callbackQueue, next: next)
     }
 
     // MARK: - Position

@@ -5,6 +5,30 @@ import Testing
 @testable import EasyNetwork
 @testable import TestSupport
 
+/// Calls what is deprecated without a warning: a requirement that is not may have a witness that is.
+private protocol OldOrder<Request> {
+    associatedtype Request: APIRequest
+
+    static func inOldOrder(
+        first: Request,
+        service: EasyNetworkService,
+        queue: NetworkQueue,
+        next: @escaping @Sendable (Request, Request.Item) throws -> Request?
+    ) -> PageCursor<Request>
+}
+
+extension PageCursor: OldOrder {
+    @available(*, deprecated)
+    fileprivate static func inOldOrder(
+        first: Request,
+        service: EasyNetworkService,
+        queue: NetworkQueue,
+        next: @escaping @Sendable (Request, Request.Item) throws -> Request?
+    ) -> PageCursor<Request> {
+        PageCursor(first: first, service: service, queue: queue, next: next)
+    }
+}
+
 @Suite("PageCursor", .timeLimit(.minutes(10)))
 struct PageCursorTests {
     private struct List: Codable, Sendable {
@@ -42,14 +66,14 @@ struct PageCursorTests {
         let count = Locked(0)
         let cursor = PageCursor(
             first: GetTold(),
+            queue: queue,
             service: EasyNetworkService(
                 HostConfiguration(
                     baseURL: URL(string: "http://memory.test"),
                     deadlines: TransportDeadlines(idle: nil),
                     transport: transport
                 )
-            ),
-            queue: queue
+            )
         ) { _, _ in
             let number = count.next()
             guard number == 1 else { return nil }
@@ -102,8 +126,8 @@ struct PageCursorTests {
         )
         return Cursor(
             first: GetList(page: 1),
-            service: EasyNetworkService(host),
             queue: queue,
+            service: EasyNetworkService(host),
             callbackQueue: callbackQueue,
             next: next
         )
@@ -147,7 +171,7 @@ struct PageCursorTests {
         if isStopped { settings.interceptors = [Stopping()] }
         let request = GetTold(path: isStopped ? "list" : "stall")
         let service = EasyNetworkService(HostConfiguration(settings))
-        let cursor = PageCursor(first: request, service: service, queue: queue) { _, _ in nil }
+        let cursor = PageCursor(first: request, queue: queue, service: service) { _, _ in nil }
         cursor.loadFirst()
         if !isStopped {
             await transport.waitForRequests(1)
@@ -160,6 +184,23 @@ struct PageCursorTests {
 
     private func next() async -> Bool {
         await loaded { cursor.loadNext(success: $0, failure: $1) }
+    }
+
+    @Test("OPQ-8: the labels in their old order, which is deprecated, make the same cursor")
+    func oldOrder() async {
+        let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+        let made: any OldOrder<GetList>.Type = Cursor.self
+        let cursor = made.inOldOrder(first: GetList(page: 2), service: EasyNetworkService(host), queue: queue) { _, _ in
+            GetList(page: 3)
+        }
+        queue.isSuspended = true
+        cursor.loadFirst()
+        expect(queue.operationCount, equals: 1)
+        queue.isSuspended = false
+        await expect(eventually { !cursor.isLoading })
+        await expect(loaded { cursor.loadNext(success: $0, failure: $1) })
+        expect(outcomes.withLock { $0 }, equals: ["3"])
+        expect(transport.requests.count, equals: 2)
     }
 
     private func first() async -> Bool {
