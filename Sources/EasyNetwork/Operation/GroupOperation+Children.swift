@@ -24,6 +24,8 @@ extension GroupOperation {
         let isAdded = state.withLock { state in
             guard state.group.add() else { return false }
             state.children.append(child)
+            // Under the lock, like the beginning of each sequence, so that no reader gets an older value afterwards.
+            state.updates?.send(state.update)
             if let part = child.progress { orderedProgress.order.unite(with: part.order) }
             changeProgress { progress in
                 progress.totalUnitCount += child.weight
@@ -143,7 +145,10 @@ extension GroupOperation {
     }
 
     private func settle() {
-        state.withLock { $0.group.settle() }
+        state.withLock { state in
+            state.group.settle()
+            state.updates?.send(state.update)
+        }
         handOn()
         endIfComplete()
         noteIfDrained()
@@ -188,7 +193,12 @@ extension GroupOperation {
     }
 
     final func noteIfDrained() {
-        if state.withLock({ $0.group.isDrained }) { drained.set() }
+        let (isDrained, updates) = state.withLock { state -> (Bool, Multicast<Update>?) in
+            state.group.isDrained ? (true, state.updates.take()) : (false, nil)
+        }
+        guard isDrained else { return }
+        updates?.finish()
+        drained.set()
     }
 
     /// Calls the closures and the delegate of the end, or `done` if there are none.

@@ -50,6 +50,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var ownQueue: NetworkQueue?
         var isHandingOn = false
         var isProgressClaimed = false
+        /// The readers of ``GroupOperation/updates``; nil before the first one, and when all children have finished.
+        var updates: Multicast<Update>?
         var closures = Callbacks<
             @Sendable (GroupOperation) -> Void, @Sendable (GroupOperation, NetworkError) -> Void
         >()
@@ -58,6 +60,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         >()
         weak var delegate: (any GroupOperationDelegate)?
         var isDetached = false
+
+        var update: Update { (group.settledCount, group.count) }
     }
 
     let state: Locked<State>
@@ -77,6 +81,26 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// 1 of 1. The progress changes on background threads.
     public final var progress: Progress { orderedProgress }
     let orderedProgress = OrderedProgress.root()
+
+    /// The number of children that have finished, with success or failure, and the number of all children: the current
+    /// values first, then each change, until the group has ended and all children have finished.
+    ///
+    /// ```swift
+    /// for await (completed, total) in group.updates { print(completed, "of", total) }
+    /// ```
+    ///
+    /// A child counts as completed when its own callbacks have run, and with them the group's delegate and the `then`
+    /// of a chain. These may add another child, so the last child never seems to have finished too early. Each call
+    /// returns a new sequence. A slow reader misses the values between, never the last one. A reader that stops, or
+    /// whose task is cancelled, does not cancel the group. For fractions and bytes see ``progress``.
+    public final var updates: AsyncStream<(completedCount: Int, totalCount: Int)> {
+        state.withLock { state in
+            // Nobody keeps the new one after the end, so that its sequence ends after the last value.
+            let updates = state.updates ?? Multicast()
+            if !state.group.isDrained { state.updates = updates }
+            return updates.stream(first: state.update)
+        }
+    }
 
     init(inTurn: Bool, endsAtFirstFailure: Bool, maxConcurrentOperationCount: Int) {
         state = Locked(State(group: GroupState(inTurn: inTurn, endsAtFirstFailure: endsAtFirstFailure)))

@@ -18,6 +18,7 @@ import Synchronization
 /// | a download, an outbox | an operation |
 /// | the circuits of a host | a circuit |
 /// | an operation, a call | the counter that numbers them |
+/// | a group | the readers of its updates |
 ///
 /// The value and its POSIX mutex share one allocation, because there can be a hundred thousand operations with several
 /// locks each. `Mutex` of the Synchronization module needs macOS 15 and iOS 18.

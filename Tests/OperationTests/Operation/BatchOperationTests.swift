@@ -436,4 +436,117 @@ struct BatchOperationTests {
         await cancelled.ended()
         expect(queue.operationCount == 0 && cancelled.operations.allSatisfy { $0.isFinished })
     }
+
+    // MARK: - Updates
+
+    @Test("TRF-1: updates begin with the count, have each change, and end with the batch", arguments: Host.allCases)
+    func updates(host: Host) async {
+        let jobs = (0..<3).map { _ in TestJob { _ in } }
+        let batch = BatchOperation(Array(jobs.prefix(2)), policy: .collectAll)
+        var updates = batch.updates.makeAsyncIterator()
+        await expect(updates.next() ?? (-1, -1) == (0, 2))
+        batch.addOperation(jobs[2])
+        await expect(updates.next() ?? (-1, -1) == (0, 3))
+        let end = Task { await run(batch, on: host) }
+        for (index, job) in jobs.enumerated() {
+            // A failure counts too.
+            job.finish(index == 1 ? NetworkError(code: .timedOut) : nil)
+            await expect(updates.next() ?? (-1, -1) == (index + 1, 3), "\(index)")
+        }
+        await expect(updates.next() == nil)
+        await end.value
+        expect(batch.error == nil)
+    }
+
+    @Test("TRF-1: updates that are read after the end have the last count, and end; those of an empty batch too")
+    func lateUpdates() async {
+        for count in [0, 2] {
+            let batch = BatchOperation((0..<count).map { _ in TestJob() })
+            await run(batch, on: .networkQueue)
+            for _ in 0..<2 {
+                var updates = batch.updates.makeAsyncIterator()
+                await expect(updates.next() ?? (-1, -1) == (count, count))
+                await expect(updates.next() == nil)
+            }
+        }
+    }
+
+    @Test("TRF-1: a slow reader gets the last count of a batch and not all between")
+    func slowUpdates() async {
+        let batch = BatchOperation((0..<100).map { _ in TestJob() })
+        let updates = batch.updates
+        await run(batch, on: .networkQueue)
+        var all: [GroupOperation.Update] = []
+        for await update in updates { all.append(update) }
+        expect(all.count, equals: 1)
+        expect(all.last ?? (-1, -1) == (100, 100))
+    }
+
+    @Test("TRF-1: updates end with a batch that fails, or is cancelled, also before its start", arguments: 0..<3)
+    func endedUpdates(way: Int) async {
+        let batch = BatchOperation([TestJob { _ in }, TestJob { _ in }], maxConcurrentOperationCount: 1)
+        if way == 2 { batch.cancel() }
+        let updates = batch.updates
+        let last = Task {
+            var last: GroupOperation.Update?
+            for await update in updates { last = update }
+            return last
+        }
+        networkQueue.addOperation(batch)
+        if way == 1 { batch.cancel() }
+        if way == 0 { (batch.operations[0] as? TestJob)?.finish(NetworkError(code: .timedOut)) }
+        await expect(last.value ?? (-1, -1) == (2, 2))
+        await batch.ended()
+    }
+
+    @Test("TRF-1: a reader of updates whose task is cancelled ends, and the batch goes on; a released batch ends them")
+    func cancelledReader() async {
+        let job = TestJob { _ in }
+        var batch: BatchOperation? = BatchOperation([job])
+        let (first, other) = (batch?.updates, batch?.updates)
+        let reader = Task { [hasBegun = Gate()] in
+            guard let first else { return 0 }
+            var count = 0
+            hasBegun.open()
+            for await _ in first { count += 1 }
+            return count
+        }
+        reader.cancel()
+        await expect(reader.value <= 1)
+        expect(batch?.isCancelled == false)
+        batch = nil
+        var count = 0
+        if let other { for await _ in other { count += 1 } }
+        expect(count, equals: 1)
+    }
+
+    @Test("TRF-1: a child that a chain's step adds is counted before that step's child has completed")
+    func chainUpdates() async {
+        struct GetNothing: APIRequest {
+            typealias Item = Void
+            var api: String { "nothing" }
+        }
+        let transport = InMemoryTransport()
+        transport.route("GET", "/nothing") { _ in .status(204) }
+        let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+        let service = EasyNetworkService(host)
+        let chain = ChainOperation()
+        let seen = Locked<[String]>([])
+        let updates = chain.updates
+        let mayGo = Gate()
+        chain.addOperation(RequestOperation(GetNothing(), service: service)) { chain, _ in
+            _ = chain.addOperation(RequestOperation(GetNothing(), service: service))
+        }
+        let reader = Task {
+            for await (completed, total) in updates {
+                seen.withLock { $0.append("\(completed) of \(total)") }
+                mayGo.open()
+            }
+        }
+        await mayGo.opened()
+        networkQueue.addOperation(chain)
+        await reader.value
+        expect(!seen.withLock { $0 }.contains("1 of 1"))
+        expect(seen.withLock { $0 }.last, equals: "2 of 2")
+    }
 }
