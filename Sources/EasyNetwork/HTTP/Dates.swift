@@ -165,7 +165,8 @@ private func padded(_ number: Int, _ width: Int = 2) -> String {
     return String(repeating: "0", count: max(0, width - digits.count)) + digits
 }
 
-private struct DateReader {
+/// Reads the parts of a date, from the beginning of a text to its end.
+struct DateReader {
     private var rest: ArraySlice<UInt8>
     /// Whether only the formats of RFC 9110 are accepted.
     var isStrict = false
@@ -187,6 +188,12 @@ private struct DateReader {
         let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
         guard rest.count >= text.count, zip(rest, text).allSatisfy({ $0.lowercasedASCII == $1.lowercasedASCII })
         else { return false }
+        rest = rest.dropFirst(text.count)
+        return true
+    }
+
+    mutating func skip(_ text: [UInt8]) -> Bool {
+        guard rest.starts(with: text) else { return false }
         rest = rest.dropFirst(text.count)
         return true
     }
@@ -236,7 +243,11 @@ private struct DateReader {
 
     /// Reads the fraction of a second; 0 if there is none.
     mutating func fraction() -> TimeInterval? {
-        guard skip(".") else { return 0 }
+        skip(".") ? decimals() : 0
+    }
+
+    /// The digits behind a decimal point.
+    mutating func decimals() -> TimeInterval? {
         let digits = rest.prefix(while: \.isDigit)
         rest = rest.dropFirst(digits.count)
         return digits.isEmpty ? nil : Double("0." + String(decoding: digits, as: UTF8.self))
@@ -248,6 +259,18 @@ private struct DateReader {
         let isEast = skip("+")
         guard isEast || skip("-"), let hour = number(2), skip(":"), let minute = number(2),
             let offset = CivilDate(hour: hour, minute: minute).date?.timeIntervalSince1970
+        else { return nil }
+        return isEast ? offset : -offset
+    }
+
+    /// Seconds east of Greenwich in any form: `Z`, `GMT`, `UTC`, `+01`, `+0100`, `+01:00`, `GMT+01:00`.
+    mutating func anyOffset() -> TimeInterval? {
+        let isNamed = skip("GMT") || skip("UTC") || skip("Z")
+        let isEast = skip("+")
+        guard isEast || skip("-") else { return isNamed ? 0 : nil }
+        guard let hour = number(2) else { return nil }
+        let minute = skip(":") ? number(2) : number(2) ?? 0
+        guard let minute, let offset = CivilDate(hour: hour, minute: minute).date?.timeIntervalSince1970
         else { return nil }
         return isEast ? offset : -offset
     }

@@ -120,6 +120,37 @@ extension JSONDecoder.DateDecodingStrategy {
     public static var rfc3339: JSONDecoder.DateDecodingStrategy {
         .custom { try Date.decodeRFC3339($0) }
     }
+
+    /// Dates in a format of a server's own, in the letters of `DateFormatter`.
+    ///
+    /// ```swift
+    /// let decoder = ResponseDecoder.json(dates: .format("dd.MM.yyyy HH:mm"))
+    /// ```
+    ///
+    /// It is safe to use on several threads, and many times faster than a `DateFormatter`. It reads `yyyy`; `MM`, or
+    /// `MMM` for a name in English; `dd`; `EEE`, a day of the week in English, which is not compared with the date; `HH`,
+    /// or `hh` and `a`; `mm`; `ss`; `SSS`, any number of decimals; and `Z`, `X`, `x` or `z`, an offset in any form: `Z`,
+    /// `GMT`, `+01`, `+0100`, `+01:00`. A single `M`, `d`, `H`, `h`, `m` or `s` stands for one digit or two. Text is
+    /// written between single quotes, other signs as they are. Parts that are left out are those of midnight on January 1;
+    /// a year is required.
+    ///
+    /// The whole text must have the format, and the date must exist. A format that is longer than 100 bytes or has other
+    /// letters is ``NetworkError/Code/invalidRequest`` where a date is decoded; the message names them.
+    ///
+    /// - Parameters:
+    ///   - format: such as `yyyy-MM-dd'T'HH:mm:ss.SSSZ`.
+    ///   - timeZone: the time zone of texts without an offset. Default GMT.
+    public static func format(_ format: String, timeZone: TimeZone = .gmt) -> JSONDecoder.DateDecodingStrategy {
+        let reader = Result { () throws(NetworkError) in try DateFormat(format, timeZone: timeZone) }
+        return .custom { decoder in
+            let reader = try reader.get()
+            let container = try decoder.singleValueContainer()
+            let text = try container.decode(String.self)
+            if let date = reader.date(text) { return date }
+            let reason = "\"\(text.quotable)\" is not a date of the format \"\(format)\""
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: reason)
+        }
+    }
 }
 
 extension Date {
