@@ -18,8 +18,14 @@ extension NetworkError: LocalizedError, CustomStringConvertible {
         }
         // Redact each part separately, because a secret can extend to the end of its part.
         let redaction = Redaction.standard
-        if let message { sentence += ": " + redaction.redacted(message.withoutFullStop) }
-        if let serverMessage { sentence += ": " + redaction.redacted(serverMessage.cleaned().withoutFullStop) }
+        let message = message.map { redaction.redacted($0.withoutFullStop) }
+        if let message, code == .unauthorized, underlying != nil {
+            // A refresh has failed, and the message says why. What the server said of the old credential is no reason.
+            sentence = message.prefix(1).uppercased() + message.dropFirst()
+        } else {
+            if let message { sentence += ": " + message }
+            if let serverMessage { sentence += ": " + redaction.redacted(serverMessage.cleaned().withoutFullStop) }
+        }
         if withRequest, let request { sentence += " (\(request))" }
         return sentence + "."
     }

@@ -143,6 +143,32 @@ struct RefreshedRequestTests {
         expect(tokens.count.withLock { $0 } < 10)
     }
 
+    @Test("CBK-7: a refresh that its server refuses has one reason, once", arguments: [400, 401])
+    func refusedRefresh(status: Int) async throws {
+        server.route("POST", "/token") { _ in
+            .json(["error": "invalid_grant", "error_description": "The grant is too old."], status: status)
+        }
+        let tokens = Tokens()
+        tokens.gate.open()
+        let service = service(AuthenticationSession(tokens, credential: "token-1"))
+        let operation = RequestOperation(Get(api: "items"), service: service)
+        NetworkQueue().addOperation(operation)
+        let error = try #require(await #expect(throws: NetworkError.self) { try await operation.value })
+        let sentence = "The credential could not be refreshed: The grant is too old"
+        expect(error.localizedDescription, equals: sentence + ".")
+        let address = server.baseURL.appendingPathComponent("items").absoluteString
+        expect(error.description, equals: "NetworkError.unauthorized: \(sentence) (GET \(address)).")
+        // What decides is still there.
+        let cause = error.underlying as? NetworkError
+        expect(error.statusCode == 401 && error.serverMessage == "who are you?" && cause?.statusCode == status)
+        // In a batch it is the same, with the place.
+        let batch = BatchOperation([RequestOperation(Get(api: "items"), service: service)])
+        NetworkQueue().addOperation(batch)
+        await batch.ended()
+        let place = batch.error?.localizedDescription ?? ""
+        expect(place.hasPrefix("Job 1") && place.hasSuffix(": the" + sentence.dropFirst(3) + "."), "\(place)")
+    }
+
     @Test("CBK-7, OPQ-4: what a refresh has thrown is the cause of a batch and of a dependent, too")
     func failedRefreshOfSeveral() async throws {
         let tokens = Tokens(fails: true)
