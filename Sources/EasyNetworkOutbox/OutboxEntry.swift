@@ -77,3 +77,17 @@ public enum OutboxEvent: Sendable {
         }
     }
 }
+
+extension OutboxEntry: CustomStringConvertible {
+    /// The type, the id, and what differs from an entry that has just been added.
+    public var description: String {
+        String(
+            listing: "OutboxEntry",
+            [
+                ("type", type), ("id", id), ("lane", lane), ("addedAt", addedAt),
+                ("options", options == OutboxOptions() ? nil : options), ("isSending", isSending ? true : nil),
+                ("attemptCount", attemptCount == 0 ? nil : attemptCount), ("nextTry", nextTry), ("error", error),
+            ]
+        )
+    }
+}

@@ -178,3 +178,17 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
         begin + ((date.timeIntervalSince(begin) / period).rounded(.down) + 1) * period
     }
 }
+
+extension OutboxOptions: CustomStringConvertible {
+    /// The options that are set.
+    public var description: String {
+        String(
+            listing: "OutboxOptions",
+            [
+                ("unique", unique), ("notBefore", notBefore), ("period", period), ("flex", flex),
+                ("conditions", conditions?.map(\.rawValue).sorted()), ("maximumAttemptCount", maximumAttemptCount),
+                ("retryDelays", retryDelays), ("yieldsAfter", yieldsAfter), ("tags", tags.isEmpty ? nil : tags),
+            ]
+        )
+    }
+}

@@ -135,7 +135,7 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
         text.add("Server's message", error.serverMessage.map(redaction.redacted))
         text.add("Body", error.responseBody, contentType: error.headers["Content-Type"])
         text.add("Path", error.dependencyPath.map(redaction.redacted).joined(separator: " → "))
-        text.add("Metrics", error.metrics?.summary)
+        text.add("Metrics", error.metrics?.description)
         return text.lines
     }
 }
@@ -189,20 +189,5 @@ struct DebugText {
         let count = "\(body.count == limit ? "at least " : "")\(body.count) bytes"
         let text = body.count > limit ? nil : Redaction.standard.redactedText(of: body, contentType: contentType)
         add(name, text.map { "\(count)\n\($0)" } ?? count)
-    }
-}
-
-extension TransportMetrics {
-    /// The measurements on one line, for debugging.
-    var summary: String {
-        func seconds(_ time: TimeInterval) -> String { "\((time * 1_000_000).rounded() / 1_000_000) s" }
-        let parts = [
-            "total \(seconds(total))", "waited \(seconds(wait))", nameLookup.map { "name at \(seconds($0))" },
-            connect.map { "connected at \(seconds($0))" }, tls.map { "secure at \(seconds($0))" },
-            firstByte.map { "first byte at \(seconds($0))" }, bytesSent.map { "\($0) bytes out" },
-            bytesReceived.map { "\($0) bytes in" }, networkProtocol, remoteAddress,
-            isReusedConnection.map { $0 ? "connection reused" : "new connection" },
-        ]
-        return parts.compactMap { $0 }.joined(separator: ", ")
     }
 }

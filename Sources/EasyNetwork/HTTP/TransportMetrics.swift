@@ -98,6 +98,21 @@ public struct TransportMetrics: Hashable, Sendable {
     }
 }
 
+extension TransportMetrics: CustomStringConvertible {
+    /// The measurements on one line, without those that there are none of.
+    public var description: String {
+        func seconds(_ time: TimeInterval) -> String { "\((time * 1_000_000).rounded() / 1_000_000) s" }
+        let parts = [
+            "total \(seconds(total))", "waited \(seconds(wait))", nameLookup.map { "name at \(seconds($0))" },
+            connect.map { "connected at \(seconds($0))" }, tls.map { "secure at \(seconds($0))" },
+            firstByte.map { "first byte at \(seconds($0))" }, bytesSent.map { "\($0) bytes out" },
+            bytesReceived.map { "\($0) bytes in" }, networkProtocol, remoteAddress,
+            isReusedConnection.map { $0 ? "connection reused" : "new connection" },
+        ]
+        return parts.compactMap { $0 }.joined(separator: ", ")
+    }
+}
+
 /// The phases of an exchange, in order.
 ///
 /// ```swift

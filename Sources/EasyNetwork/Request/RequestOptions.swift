@@ -339,3 +339,36 @@ public struct RequestOptions: Sendable {
         return copy
     }
 }
+
+extension RequestOptions: CustomStringConvertible, CustomReflectable {
+    /// The options that differ from their defaults, without the secrets that ``Redaction`` recognizes.
+    public var description: String {
+        func change<Value: Equatable>(_ property: KeyPath<RequestOptions, Value>) -> Value? {
+            property.change(of: self, from: .standard)
+        }
+        return String(
+            listing: "RequestOptions",
+            [
+                ("baseURL", baseURL?.withoutSecrets), ("useCDN", change(\.useCDN)), ("queryEncoder", queryEncoder),
+                ("omittedHeaders", change(\.omittedHeaders)), ("filters", filters?.count),
+                ("interceptors", interceptors.isEmpty ? nil : interceptors.count),
+                ("idempotencyKey", idempotencyKey.map { _ in Redaction.mark }),
+                ("sendsTraceContext", sendsTraceContext),
+                ("customURLRequest", customURLRequest?.url?.withoutSecrets),
+                ("allowsCellularAccess", change(\.allowsCellularAccess)),
+                ("networkServiceType", change(\.networkServiceType.rawValue)),
+                ("credential", credential), ("isAuthenticated", change(\.isAuthenticated)),
+                ("cookies", cookies.map { _ in "…" }),
+                ("usesCookies", change(\.usesCookies)), ("timeout", timeout), ("deadlines", deadlines),
+                ("overallTimeout", overallTimeout), ("retry", retry), ("circuitBreaker", circuitBreaker),
+                ("redirects", redirects), ("cache", cache), ("validation", validation),
+                ("decoder", decoder.map { _ in "…" }),
+                ("priority", change(\.priority)), ("repeatPolicy", change(\.repeatPolicy)),
+                ("repeatKey", repeatKey.map { _ in Redaction.mark }),
+            ]
+        )
+    }
+
+    /// Without children, so that a dump has no secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -61,6 +61,24 @@ extension JSONShape: ExpressibleByDictionaryLiteral, ExpressibleByStringLiteral 
     public init(stringLiteral value: String) { self = .text(value) }
 }
 
+extension JSONShape: CustomStringConvertible {
+    /// The shape as text: `{"id": Int, "name": String or null, "tags"?: [String]}`.
+    public var description: String {
+        switch self {
+        case .array(let element): return "[\(element)]"
+        case .object(let properties):
+            let parts = properties.sorted { $0.key < $1.key }.map { key, shape in
+                if case .missing(let shape) = shape { return "\"\(key.quotable)\"?: \(shape)" }
+                return "\"\(key.quotable)\": \(shape)"
+            }
+            return "{\(parts.joined(separator: ", "))}"
+        case .oneOf(let shapes): return shapes.map(\.description).joined(separator: " or ")
+        case .missing(let shape): return "\(shape)?"
+        case .any, .null, .boolean, .integer, .number, .string, .text: return words
+        }
+    }
+}
+
 // MARK: - Checking
 
 extension JSONShape {

@@ -188,7 +188,7 @@ extension NetworkResponse: CustomDebugStringConvertible, CustomReflectable {
         text.add("Body", body, contentType: headers["Content-Type"])
         text.add("Trailers", trailers)
         text.add("Sent", history)
-        text.add("Metrics", metrics?.summary)
+        text.add("Metrics", metrics?.description)
         return text.lines.joined(separator: "\n")
     }
 

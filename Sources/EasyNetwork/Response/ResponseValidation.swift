@@ -119,3 +119,17 @@ public struct ResponseValidation: Hashable, Sendable {
         response.error(.bodyTooLong, message: "the body has more than \(max(0, maximumBodyCount ?? 0)) bytes")
     }
 }
+
+extension ResponseValidation: CustomStringConvertible {
+    /// The status codes, as ranges, and the properties that differ from their defaults.
+    public var description: String {
+        String(
+            listing: "ResponseValidation",
+            [
+                ("statusCodes", statusCodes), ("contentTypes", contentTypes),
+                ("allowsEmptyBody", allowsEmptyBody ? true : nil), ("maximumBodyCount", maximumBodyCount),
+                ("jsonShape", jsonShape),
+            ]
+        )
+    }
+}

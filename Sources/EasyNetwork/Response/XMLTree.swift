@@ -73,6 +73,18 @@ public struct XMLTree: Hashable, Sendable {
     }
 }
 
+extension XMLTree: CustomStringConvertible {
+    /// The start tag, without the secrets that ``Redaction`` recognizes, and the number of child elements.
+    public var description: String {
+        let redaction = Redaction.standard
+        let tag = attributes.sorted { $0.key < $1.key }.reduce(name) { tag, attribute in
+            let value = redaction.isSecret(attribute.key) ? Redaction.mark : redaction.redacted(attribute.value)
+            return tag + " \(attribute.key)=\"\(value)\""
+        }
+        return "<\(tag.cleaned())> with \(elements.count) elements"
+    }
+}
+
 extension NetworkResponse {
     /// Returns the root element of an XML body.
     ///

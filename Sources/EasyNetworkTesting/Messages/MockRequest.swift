@@ -80,3 +80,12 @@ public struct MockRequest: Sendable {
         return (path, parts.count > 1 ? String(parts[1]) : nil)
     }
 }
+
+extension MockRequest: CustomStringConvertible {
+    /// The method, the target, the header fields on a line each, and the length of the body, without the secrets that
+    /// `Redaction` recognizes.
+    public var description: String {
+        let head = "\(method) \(Redaction.standard.redacted(target))".cleaned()
+        return ([head] + headers.map(\.description) + ["\(body.count) bytes"]).joined(separator: "\n")
+    }
+}

@@ -246,3 +246,20 @@ extension MockResponse {
         return MockResponse(statusCode: status, headers: headers, body: .data(data))
     }
 }
+
+extension MockResponse: CustomStringConvertible {
+    /// The status code, and the properties that differ from their defaults, without the secrets that `Redaction`
+    /// recognizes.
+    public var description: String {
+        String(
+            listing: "MockResponse",
+            [
+                ("statusCode", statusCode), ("headers", headers.isEmpty ? nil : headers.map(\.description)),
+                ("body", body == .data(Data()) ? nil : body), ("delay", delay == 0 ? nil : delay),
+                ("fault", fault?.kind),
+                ("interim", interim.isEmpty ? nil : interim.map(\.statusCode)),
+                ("trailers", trailers.isEmpty ? nil : trailers.map(\.description)), ("bytesPerSecond", bytesPerSecond),
+            ]
+        )
+    }
+}

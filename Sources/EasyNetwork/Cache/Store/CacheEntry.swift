@@ -96,6 +96,17 @@ extension NetworkCache {
     }
 }
 
+extension NetworkCache.Entry: CustomStringConvertible, CustomReflectable {
+    /// Method and address, without user, password, query and fragment; status, size and date.
+    public var description: String {
+        let address = url?.withoutSecrets ?? "of an unknown address"
+        return "\(method) \(address): \(statusCode), \(bodyCount) bytes, received \(receivedAt.timestamp)".cleaned()
+    }
+
+    /// Without children, so that a dump has no secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 extension HTTPHeaders: Codable {
     /// Reads an array of pairs of name and value.
     public init(from decoder: any Decoder) throws {

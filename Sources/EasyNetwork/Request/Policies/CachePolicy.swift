@@ -139,3 +139,24 @@ struct CacheStorage: OptionSet, Sendable {
     static let disk = CacheStorage(rawValue: 2)
     static let all: CacheStorage = [.memory, .disk]
 }
+
+extension CachePolicy: CustomStringConvertible, CustomReflectable {
+    /// The reading, and the properties that differ from their defaults, without users and keys.
+    public var description: String {
+        String(
+            listing: "CachePolicy",
+            [
+                ("reading", reading), ("storesInMemory", storesInMemory ? nil : false),
+                ("storesOnDisk", storesOnDisk ? nil : false), ("maximumAge", maximumAge),
+                ("version", version == 0 ? nil : version), ("sensitiveData", sensitiveData.map { _ in Redaction.mark }),
+                ("appVersion", appVersion), ("extraKey", extraKey.map { _ in Redaction.mark }),
+                ("key", key.map { _ in Redaction.mark }),
+                ("ignoredParameters", ignoredParameters.isEmpty ? nil : ignoredParameters),
+                ("isStorable", isStorable.map { _ in "…" }),
+            ]
+        )
+    }
+
+    /// Without children, so that a dump has no secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

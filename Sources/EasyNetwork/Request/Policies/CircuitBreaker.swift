@@ -131,3 +131,21 @@ public struct CircuitBreaker: Hashable, Sendable {
         return min(Backoff(base: base, maximum: max(base, maximumOpenTime)).bound(after: count), Self.day)
     }
 }
+
+extension CircuitBreaker: CustomStringConvertible {
+    /// The threshold, and the properties that differ from their defaults.
+    public var description: String {
+        func change<Value: Equatable>(_ property: KeyPath<CircuitBreaker, Value>) -> Value? {
+            property.change(of: self, from: CircuitBreaker())
+        }
+        return String(
+            listing: "CircuitBreaker",
+            [
+                ("opensAfter", threshold), ("openTime", change(\.openTime)),
+                ("maximumOpenTime", change(\.maximumOpenTime)), ("trialTime", change(\.trialTime)),
+                ("waits", change(\.waits)), ("statusCodes", change(\.statusCodes)),
+                ("errorCodes", change(\.errorCodes)?.map(\.description).sorted()),
+            ]
+        )
+    }
+}

@@ -136,3 +136,22 @@ public struct RetryPolicy: Hashable, Sendable {
         }.max()
     }
 }
+
+extension RetryPolicy: CustomStringConvertible {
+    /// The number of retries, and the properties that differ from their defaults.
+    public var description: String {
+        func change<Value: Equatable>(_ property: KeyPath<RetryPolicy, Value>) -> Value? {
+            property.change(of: self, from: RetryPolicy())
+        }
+        return String(
+            listing: "RetryPolicy",
+            [
+                ("maximumRetryCount", maximumRetryCount), ("methods", change(\.methods)?.map(\.rawValue).sorted()),
+                ("statusCodes", change(\.statusCodes)),
+                ("errorCodes", change(\.errorCodes)?.map(\.description).sorted()),
+                ("baseDelay", change(\.baseDelay)), ("maximumDelay", change(\.maximumDelay)),
+                ("maximumRetryAfter", change(\.maximumRetryAfter)),
+            ]
+        )
+    }
+}

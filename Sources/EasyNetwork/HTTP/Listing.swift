@@ -1,0 +1,51 @@
+extension String {
+    /// A value on one line, for its `description`: `RetryPolicy(maximumRetryCount: 3, baseDelay: 2.0)`.
+    ///
+    /// - Parameters:
+    ///   - type: the name of its type.
+    ///   - properties: those that are nil are left out. The secrets that ``Redaction`` recognizes are replaced.
+    package init(listing type: String, _ properties: [(name: String, value: Any?)]) {
+        let parts = properties.compactMap { name, value in
+            value.map { "\(name): \(Redaction.standard.isSecret(name) ? Redaction.mark : Self.shown($0))" }
+        }
+        self = "\(type)(\(parts.joined(separator: ", ")))"
+    }
+
+    private static func shown(_ value: Any) -> String {
+        switch value {
+        case let text as String: text == Redaction.mark ? text : quoted(text)
+        // Each by itself, since a text and the one after it would count as a name and its value.
+        case let texts as [String]: "[\(texts.map(quoted).joined(separator: ", "))]"
+        case let texts as Set<String>: "[\(texts.sorted().map(quoted).joined(separator: ", "))]"
+        case let numbers as Set<Int>: numbers.ranges
+        default: Redaction.standard.redacted("\(value)").cleaned()
+        }
+    }
+
+    private static func quoted(_ text: String) -> String {
+        "\"\(Redaction.standard.redacted(text).cleaned())\""
+    }
+}
+
+extension Set<Int> {
+    /// In order, and those in a row as a range: `[200...299, 404]`.
+    fileprivate var ranges: String {
+        var ranges: [ClosedRange<Int>] = []
+        for number in sorted() {
+            if let last = ranges.last, last.upperBound + 1 == number {
+                ranges[ranges.count - 1] = last.lowerBound...number
+            } else {
+                ranges.append(number...number)
+            }
+        }
+        return "[" + ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0)" }.joined(separator: ", ") + "]"
+    }
+}
+
+extension KeyPath where Value: Equatable {
+    /// The property of a value; nil if it is that of the standard.
+    package func change(of value: Root, from standard: Root) -> Value? {
+        let property = value[keyPath: self]
+        return property == standard[keyPath: self] ? nil : property
+    }
+}
