@@ -165,7 +165,7 @@ private func padded(_ number: Int, _ width: Int = 2) -> String {
     return String(repeating: "0", count: max(0, width - digits.count)) + digits
 }
 
-/// Reads the parts of a date, from the beginning of a text to its end.
+/// Reads the parts of a date, from the beginning of a string to its end.
 struct DateReader {
     private var rest: ArraySlice<UInt8>
     /// Whether only the formats of RFC 9110 are accepted.
@@ -246,7 +246,7 @@ struct DateReader {
         skip(".") ? decimals() : 0
     }
 
-    /// The digits behind a decimal point.
+    /// The digits after a decimal point.
     mutating func decimals() -> TimeInterval? {
         let digits = rest.prefix(while: \.isDigit)
         rest = rest.dropFirst(digits.count)

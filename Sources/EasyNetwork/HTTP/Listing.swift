@@ -3,7 +3,7 @@ extension String {
     ///
     /// - Parameters:
     ///   - type: the name of its type.
-    ///   - properties: those that are nil are left out. The secrets that ``Redaction`` recognizes are replaced.
+    ///   - properties: the properties, of which nil ones are left out. The secrets that ``Redaction`` recognizes are replaced.
     package init(listing type: String, _ properties: [(name: String, value: Any?)]) {
         let parts = properties.compactMap { name, value in
             value.map { "\(name): \(Redaction.standard.isSecret(name) ? Redaction.mark : Self.shown($0))" }
@@ -14,9 +14,9 @@ extension String {
     private static func shown(_ value: Any) -> String {
         switch value {
         case let text as String: text == Redaction.mark ? text : quoted(text)
-        // Each by itself, since a text and the one after it would count as a name and its value.
-        case let texts as [String]: "[\(texts.map(quoted).joined(separator: ", "))]"
-        case let texts as Set<String>: "[\(texts.sorted().map(quoted).joined(separator: ", "))]"
+        // Each string is redacted separately, because two in a row would count as a name and its value.
+        case let strings as [String]: "[\(strings.map(quoted).joined(separator: ", "))]"
+        case let strings as Set<String>: "[\(strings.sorted().map(quoted).joined(separator: ", "))]"
         case let numbers as Set<Int>: numbers.ranges
         default: Redaction.standard.redacted("\(value)").cleaned()
         }
@@ -28,7 +28,7 @@ extension String {
 }
 
 extension Set<Int> {
-    /// In order, and those in a row as a range: `[200...299, 404]`.
+    /// The numbers in order, with consecutive numbers as a range: `[200...299, 404]`.
     fileprivate var ranges: String {
         var ranges: [ClosedRange<Int>] = []
         for number in sorted() {
@@ -43,7 +43,7 @@ extension Set<Int> {
 }
 
 extension KeyPath where Value: Equatable {
-    /// The property of a value; nil if it is that of the standard.
+    /// The property of a value; nil if it equals the property of the standard.
     package func change(of value: Root, from standard: Root) -> Value? {
         let property = value[keyPath: self]
         return property == standard[keyPath: self] ? nil : property

@@ -49,9 +49,9 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     ///
     /// - Parameters:
     ///   - first: the request for the first page.
+    ///   - queue: the queue that runs each page as a job. Defaults to the current ``NetworkQueue/shared``.
     ///   - service: the service, which determines the host. Defaults to a service of the current
     ///     ``HostConfiguration/shared``.
-    ///   - queue: the queue that runs each page as a job. Defaults to the current ``NetworkQueue/shared``.
     ///   - callbackQueue: the queue of the closures. Defaults to `nil`: the callback queue of `queue`, otherwise the
     ///     host's.
     ///   - next: creates the request for the next page from the request and the item of a page; `nil` after the last

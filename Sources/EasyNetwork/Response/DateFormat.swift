@@ -1,7 +1,7 @@
 import Foundation
 
 /// A format of dates in the letters of Unicode's patterns (UTS #35), such as `dd.MM.yyyy HH:mm`, as a value that reads
-/// texts.
+/// strings.
 ///
 /// On Linux, a `DateFormatter` takes 55 µs to read a date, a `Date.ParseStrategy` 8 µs, and this less than one. Both
 /// also read `24-1-1` with `yyyy-MM-dd`, as a day nearly two thousand years ago.
@@ -17,7 +17,7 @@ struct DateFormat: Sendable {
     private static let textLimit = 200
 
     private let parts: [Part]
-    /// The time zone of texts that name none.
+    /// The time zone of strings without an offset.
     private let timeZone: TimeZone
 
     /// - Throws: ``NetworkError/Code/invalidRequest`` that says what is wrong with the pattern.
@@ -103,7 +103,7 @@ struct DateFormat: Sendable {
         return nil
     }
 
-    /// The date of a text; nil for a text of another form, or for a day or a time that does not exist.
+    /// The date in a string; nil for a string in another format, or for a day or a time that does not exist.
     func date(_ text: String) -> Date? {
         guard text.utf8.count <= Self.textLimit else { return nil }
         var reader = DateReader(text)

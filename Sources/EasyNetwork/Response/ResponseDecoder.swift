@@ -139,7 +139,7 @@ extension JSONDecoder.DateDecodingStrategy {
     ///
     /// - Parameters:
     ///   - format: such as `yyyy-MM-dd'T'HH:mm:ss.SSSZ`.
-    ///   - timeZone: the time zone of texts without an offset. Default GMT.
+    ///   - timeZone: the time zone of strings without an offset. Defaults to GMT.
     public static func format(_ format: String, timeZone: TimeZone = .gmt) -> JSONDecoder.DateDecodingStrategy {
         let reader = Result { () throws(NetworkError) in try DateFormat(format, timeZone: timeZone) }
         return .custom { decoder in
