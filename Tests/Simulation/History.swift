@@ -246,10 +246,10 @@ struct History: Sendable {
         }
     }
 
-    /// Downloads, urgent jobs that wait for each other's tag, and one behind them that needs a slot alone.
+    /// Downloads, urgent jobs that wait for their tags, and one behind them that needs a slot alone.
     private mutating func addCrowd() {
         settings.limit = draw.within(2...3)
-        settings.tagLimits[0] = 1
+        settings.tagLimits = [1, 0, 0]
         (settings.resources[0].pieceCount, settings.resources[0].pace) = (40, 0.25)
         for _ in 0..<settings.limit {
             jobs.append(Choices.simplest { Job(number: jobs.count, kind: .download, priority: -1) })
@@ -259,8 +259,8 @@ struct History: Sendable {
         for (time, deed) in zip(times, [.pause(job), .resume(job), .pause(job)] as [Act.Deed]) {
             acts += draw.part { Act(moment: .at(time), deed: deed) }
         }
-        addJobs(draw.within(10...24)) { _, _ in
-            Choices.simplest { Job(kind: .plain, at: 2, priority: 1, tags: [0], duration: 4) }
+        addJobs(draw.within(10...24)) { _, index in
+            Choices.simplest { Job(kind: .plain, at: 2, priority: 1, tags: [index % 3], duration: 4) }
         }
         jobs.append(Choices.simplest { Job(number: jobs.count, kind: .plain, at: 2.5, priority: 1) })
     }
