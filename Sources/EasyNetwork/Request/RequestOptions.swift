@@ -346,27 +346,49 @@ extension RequestOptions: CustomStringConvertible, CustomReflectable {
         func change<Value: Equatable>(_ property: KeyPath<RequestOptions, Value>) -> Value? {
             property.change(of: self, from: .standard)
         }
-        return String(
-            listing: "RequestOptions",
-            [
-                ("baseURL", baseURL?.withoutSecrets), ("useCDN", change(\.useCDN)), ("queryEncoder", queryEncoder),
-                ("omittedHeaders", change(\.omittedHeaders)), ("filters", filters?.count),
-                ("interceptors", interceptors.isEmpty ? nil : interceptors.count),
-                ("idempotencyKey", idempotencyKey.map { _ in Redaction.mark }),
-                ("sendsTraceContext", sendsTraceContext),
-                ("customURLRequest", customURLRequest?.url?.withoutSecrets),
-                ("allowsCellularAccess", change(\.allowsCellularAccess)),
-                ("networkServiceType", change(\.networkServiceType.rawValue)),
-                ("credential", credential), ("isAuthenticated", change(\.isAuthenticated)),
-                ("cookies", cookies.map { _ in "…" }),
-                ("usesCookies", change(\.usesCookies)), ("timeout", timeout), ("deadlines", deadlines),
-                ("overallTimeout", overallTimeout), ("retry", retry), ("circuitBreaker", circuitBreaker),
-                ("redirects", redirects), ("cache", cache), ("validation", validation),
-                ("decoder", decoder.map { _ in "…" }),
-                ("priority", change(\.priority)), ("repeatPolicy", change(\.repeatPolicy)),
-                ("repeatKey", repeatKey.map { _ in Redaction.mark }),
-            ]
-        )
+        // One by one, since the compiler takes long for a literal of so many types.
+        var properties: [(name: String, value: Any?)] = []
+        func add(_ name: String, _ value: Any?) { properties.append((name, value)) }
+        add("baseURL", baseURL?.withoutSecrets)
+        add("useCDN", change(\.useCDN))
+        add("queryEncoder", queryEncoder)
+        add("omittedHeaders", change(\.omittedHeaders))
+        add("filters", filters?.count)
+        add("interceptors", interceptors.isEmpty ? nil : interceptors.count)
+        add("idempotencyKey", idempotencyKey.map { _ in Redaction.mark })
+        add("sendsTraceContext", sendsTraceContext)
+        add("customURLRequest", customURLRequest?.url?.withoutSecrets)
+        add("allowsCellularAccess", change(\.allowsCellularAccess))
+        add("networkServiceType", change(\.networkServiceType).map { _ in "…" })
+        add("credential", credential)
+        add("isAuthenticated", change(\.isAuthenticated))
+        add("cookies", cookies.map { _ in "…" })
+        add("usesCookies", change(\.usesCookies))
+        add("timeout", timeout)
+        add("deadlines", deadlines)
+        add("overallTimeout", overallTimeout)
+        add("retry", retry)
+        add("circuitBreaker", circuitBreaker)
+        add("redirects", redirects)
+        add("cache", cache)
+        add("validation", validation)
+        add("decoder", decoder.map { _ in "…" })
+        add("priority", change(\.priority).map(Self.name))
+        add("repeatPolicy", change(\.repeatPolicy))
+        add("repeatKey", repeatKey.map { _ in Redaction.mark })
+        return String(listing: "RequestOptions", properties)
+    }
+
+    /// On Apple's platforms, a priority prints the name of its type alone.
+    private static func name(_ priority: Operation.QueuePriority) -> String {
+        switch priority {
+        case .veryLow: "veryLow"
+        case .low: "low"
+        case .normal: "normal"
+        case .high: "high"
+        case .veryHigh: "veryHigh"
+        @unknown default: "\(priority.rawValue)"
+        }
     }
 
     /// Without children, so that a dump has no secrets.

@@ -43,7 +43,7 @@ struct ValueDescriptionsTests {
             "\(options)",
             equals: "RequestOptions(timeout: 5.0, retry: RetryPolicy(maximumRetryCount: 3, methods: "
                 + "[\"GET\", \"POST\"], baseDelay: 2.0), cache: CachePolicy(reading: http, storesOnDisk: false, "
-                + "maximumAge: 60.0), validation: ResponseValidation(statusCodes: [200...299, 404]), priority: high)"
+                + "maximumAge: 60.0), validation: ResponseValidation(statusCodes: [200...299, 404]), priority: \"high\")"
         )
         expect("\(RetryPolicy())", equals: "RetryPolicy(maximumRetryCount: 2)")
         expect("\(CircuitBreaker())", equals: "CircuitBreaker(opensAfter: failuresInRow(5))")
