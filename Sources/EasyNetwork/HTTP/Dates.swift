@@ -71,7 +71,7 @@ extension CivilDate {
 
 extension Date {
     /// The names of the weekdays in order from 1970-01-01: first the short ones, then the long ones.
-    private static let weekdays = [
+    fileprivate static let weekdays = [
         "Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed",
         "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday",
     ]
@@ -239,6 +239,23 @@ struct DateReader {
         }
         (moment.year, moment.month, moment.day) = (year, month, day)
         return moment
+    }
+
+    /// Reads the name of a month in English, of which only the first three letters count.
+    mutating func monthName() -> Int? {
+        CivilDate.month(letters().utf8)
+    }
+
+    /// Reads the name of a day in English, short or long.
+    mutating func weekday() -> Bool {
+        let name = letters()
+        return Date.weekdays.contains { $0.isEqualIgnoringASCIICase(to: name) }
+    }
+
+    /// Reads `AM` or `PM`.
+    mutating func isAfternoon() -> Bool? {
+        if skip("AM") { return false }
+        return skip("PM") ? true : nil
     }
 
     /// Reads the fraction of a second; 0 if there is none.

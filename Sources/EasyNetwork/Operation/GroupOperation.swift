@@ -38,6 +38,9 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var then: Then?
     }
 
+    /// The number of children that have finished, and of all children.
+    typealias Update = (completedCount: Int, totalCount: Int)
+
     /// The step that follows a child's success. It calls `done` at its end.
     typealias Then = @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
 

@@ -159,6 +159,13 @@ public struct MultipartForm: Sendable {
     }
 }
 
+extension MultipartForm: CustomStringConvertible {
+    /// The names of the parts.
+    public var description: String {
+        String(listing: "MultipartForm", [("parts", parts.map(\.name))])
+    }
+}
+
 private struct MultipartPart: Sendable {
     let content: TransportBody
     let name: String

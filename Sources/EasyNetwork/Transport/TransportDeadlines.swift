@@ -33,6 +33,16 @@ public struct TransportDeadlines: Hashable, Sendable {
     }
 }
 
+extension TransportDeadlines: CustomStringConvertible {
+    /// The deadlines that are set, in seconds.
+    public var description: String {
+        String(
+            listing: "TransportDeadlines",
+            [("connect", connect), ("firstByte", firstByte), ("idle", idle), ("total", total)]
+        )
+    }
+}
+
 /// Checks an exchange against its deadlines.
 ///
 /// A single timer serves all of them. Activity only changes a number, and a timer that fires too early is scheduled
