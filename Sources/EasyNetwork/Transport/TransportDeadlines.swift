@@ -45,9 +45,8 @@ extension TransportDeadlines: CustomStringConvertible {
 
 /// Checks an exchange against its deadlines.
 ///
-/// A single timer serves all of them. Activity only changes a number, and a timer that fires too early is scheduled
-/// again.
-struct DeadlineWatch {
+/// A single timer serves all of them: activity only moves a number, and a timer that fires too early is set again.
+package struct DeadlineWatch: Sendable {
     private var deadlines: TransportDeadlines
     private let begin: TimeInterval
     private var lastActivity: TimeInterval
@@ -55,22 +54,22 @@ struct DeadlineWatch {
     /// The time when a timer fired late; nil if none has.
     private var lateAt: TimeInterval?
 
-    init(_ deadlines: TransportDeadlines, now: TimeInterval) {
+    package init(_ deadlines: TransportDeadlines, now: TimeInterval) {
         self.deadlines = deadlines
         begin = now
         lastActivity = now
     }
 
-    /// Notes that a byte was sent or received. The same moment can be reported again.
-    mutating func activity(now: TimeInterval) {
+    /// A byte went out or came in. The same moment may be reported again.
+    package mutating func activity(now: TimeInterval) {
         lastActivity = max(lastActivity, now)
     }
 
-    mutating func connected() {
+    package mutating func connected() {
         deadlines.connect = nil
     }
 
-    mutating func answered() {
+    package mutating func answered() {
         deadlines.connect = nil
         deadlines.firstByte = nil
     }
@@ -93,8 +92,8 @@ struct DeadlineWatch {
     ///
     /// - Returns: The time in seconds; infinity without a deadline.
     /// - Throws: ``NetworkError/Code/timedOut`` if a deadline has passed.
-    func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
-        var least = try left(deadlines.total, "not finished after", begin, now)
+    package func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
+        var least = try left(deadlines.total, "not done after", begin, now)
         least = try min(least, left(deadlines.connect, "no connection after", begin, now))
         least = try min(least, left(deadlines.firstByte, "no response after", begin, now))
         return try min(least, left(isPaused ? nil : deadlines.idle, "no byte was transferred for", lastActivity, now))

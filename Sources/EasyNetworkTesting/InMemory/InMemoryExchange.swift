@@ -9,7 +9,11 @@ final class InMemoryExchange: TransportExchange, Sendable {
         var events: (@Sendable (TransportEvent) -> Void)?
         /// The first error that ends the exchange instead of the response: a cancellation or a passed deadline.
         var interruption: NetworkError?
-        var timers: [any ClockTimer] = []
+        /// By number; nil for a timer that is being set.
+        var timers: [Int: (any ClockTimer)?] = [:]
+        var lastTimer = 0
+        /// Nil when the end is certain.
+        var watch: DeadlineWatch?
         var hasHead = false
         var trailers = HTTPHeaders()
         /// A closure that is called if the exchange is interrupted.
@@ -19,6 +23,8 @@ final class InMemoryExchange: TransportExchange, Sendable {
     private let request: TransportRequest
     private let clock: any NetworkClock
     private let begun: TimeInterval
+    private let link: Locked<NetworkLink>
+    private let trip: NetworkLink.Trip
     private let state: Locked<State>
     /// Delivers the events in order.
     private let queue = DispatchQueue(label: "EasyNetworkTesting.InMemoryExchange", autoreleaseFrequency: .workItem)
@@ -26,12 +32,17 @@ final class InMemoryExchange: TransportExchange, Sendable {
     init(
         _ request: TransportRequest,
         clock: any NetworkClock,
+        link: Locked<NetworkLink>,
         events: @escaping @Sendable (TransportEvent) -> Void
     ) {
         self.request = request
         self.clock = clock
+        self.link = link
+        trip = link.withLock { $0.nextTrip() }
         begun = clock.now
-        state = Locked(State(events: events))
+        var watch = DeadlineWatch(request.deadlines, now: begun)
+        watch.connected()
+        state = Locked(State(events: events, watch: watch))
     }
 
     var isInterrupted: Bool { state.withLock { $0.interruption != nil } }
@@ -50,71 +61,124 @@ final class InMemoryExchange: TransportExchange, Sendable {
         if isOver { action() }
     }
 
-    /// Sets the timer of the earliest deadline. One timer is enough, because all bytes of a response arrive at once.
+    /// Sets the timer of the earliest deadline. Bytes only move a number: a timer that is too early is set again.
     func watchDeadlines() {
-        let times = request.deadlines
-        let idle = times.idle.map { ($0, "no data was received for \($0) seconds") }
-        let total = times.total.map { ($0, "the response was not complete after \($0) seconds") }
-        let firstByte = times.firstByte.map { ($0, "no response after \($0) seconds") }
-        let deadlines = [idle, total, firstByte].compactMap(\.self).filter { !$0.0.isNaN }
-        guard let (time, message) = deadlines.min(by: { $0.0 < $1.0 }) else { return }
-        setTimer(after: time) { $0.fail(.timedOut, message) }
+        let now = clock.now
+        do throws(NetworkError) {
+            let left = try state.withLock { $0.watch }?.timeLeft(now: now) ?? .infinity
+            if left < .infinity { setTimer(after: left) { $0.watchDeadlines() } }
+        } catch {
+            fail(error.code, error.message)
+        }
     }
 
-    /// Reports that the whole body has been received.
-    func sent(_ count: Int) {
-        guard count > 0 else { return }
-        queue.async { self.emit(.sent(count)) }
+    /// Sends the body of the request.
+    ///
+    /// - Parameter arrived: called when the request has arrived: with false before this method returns, with true later
+    ///   on the clock's thread. It is not called when the connection is lost.
+    func send(_ body: Data, then arrived: @escaping @Sendable (_ isLate: Bool) -> Void) {
+        let isLate = trip.up > 0 || link.withLock { $0.share } < .max
+        after(trip.up) { exchange in
+            exchange.carry(BodyPieces(body), .up, as: { .sent($0.count) }) { exchange in
+                guard exchange.trip.loss == .request else { return arrived(isLate) }
+                exchange.finish(.connectionLost, "the connection was lost before the request arrived", in: .send)
+            }
+        }
     }
 
     /// Delivers the response after its delay.
     func answer(_ response: MockResponse) {
-        if response.delay > 0 {
-            setTimer(after: response.delay) { exchange in exchange.queue.async { exchange.play(response) } }
-        } else {
-            queue.async { self.play(response) }
-        }
+        let response = trip.applied(to: response, method: request.method.rawValue)
+        after(response.delay) { $0.play(response) }
     }
 
     /// Ends the exchange with an error, unless it has ended. After this call, only the end is delivered.
     func fail(_ code: NetworkError.Code, _ message: String?, underlying: (any Error)? = nil) {
         let error = failure(code, message, underlying: underlying)
-        let taken: (timers: [any ClockTimer], interrupted: (@Sendable () -> Void)?)? = state.withLock { state in
+        let taken: (timers: [Int: (any ClockTimer)?], interrupted: (@Sendable () -> Void)?)? = state.withLock { state in
             guard state.events != nil, state.interruption == nil else { return nil }
             state.interruption = error
-            defer { state.timers = [] }
+            defer { state.timers = [:] }
             return (state.timers, state.interrupted.take())
         }
         guard let taken else { return }
-        for timer in taken.timers { timer.cancel() }
+        for timer in taken.timers.values { timer?.cancel() }
         taken.interrupted?()
-        queue.async { self.end(nil) }
+        let now = clock.now
+        queue.async { self.end(nil, at: now) }
+    }
+
+    /// Calls an action at once when there is no delay, else on the clock's thread.
+    private func after(_ delay: TimeInterval, _ action: @escaping @Sendable (InMemoryExchange) -> Void) {
+        if delay > 0 { setTimer(after: delay, action) } else { action(self) }
     }
 
     private func setTimer(after delay: TimeInterval, _ action: @escaping @Sendable (InMemoryExchange) -> Void) {
-        // The timer keeps the exchange alive until the end of the exchange cancels it.
-        let timer = clock.schedule(after: delay) { action(self) }
-        let isOver = state.withLock { state in
-            if state.events == nil || state.interruption != nil { return true }
-            state.timers.append(timer)
-            return false
+        let number: Int? = state.withLock { state in
+            guard state.events != nil, state.interruption == nil else { return nil }
+            state.lastTimer += 1
+            state.timers.updateValue(nil, forKey: state.lastTimer)
+            return state.lastTimer
         }
-        if isOver { timer.cancel() }
+        guard let number else { return }
+        // The timer keeps the exchange alive until the end cancels it.
+        let timer = clock.schedule(after: delay) {
+            guard self.state.withLock({ $0.timers.removeValue(forKey: number) }) != nil else { return }
+            action(self)
+        }
+        let isSet = state.withLock { state in
+            guard state.timers.keys.contains(number) else { return false }
+            state.timers.updateValue(timer, forKey: number)
+            return true
+        }
+        // It has fired meanwhile, or the exchange has ended.
+        if !isSet { timer.cancel() }
     }
 
-    // MARK: On the queue
+    // MARK: On the thread of the clock, or of the route
+
+    /// Delivers bytes when they arrive: all at once, or one share after the other.
+    ///
+    /// - Parameters:
+    ///   - event: the event of some bytes.
+    ///   - done: called when all have arrived.
+    private func carry(
+        _ pieces: BodyPieces,
+        _ direction: NetworkLink.Direction,
+        as event: @escaping @Sendable (Data) -> TransportEvent,
+        then done: @escaping @Sendable (InMemoryExchange) -> Void
+    ) {
+        var rest = pieces
+        let share = link.withLock { $0.share }
+        guard share < .max else {
+            // A repeated byte may have no end, so that each piece is made when the last one has been delivered.
+            guard !pieces.isRepeated else {
+                return queue.async {
+                    var rest = pieces
+                    while !self.isInterrupted, let data = rest.next() { self.emit(event(data)) }
+                    done(self)
+                }
+            }
+            while let data = rest.next() { queue.async { self.emit(event(data)) } }
+            return done(self)
+        }
+        guard let data = rest.next(atMost: share) else { return done(self) }
+        let now = clock.now
+        let wait = link.withLock { $0.wait(for: data.count, direction, now: now) }
+        setTimer(after: wait) { [rest] exchange in
+            let now = exchange.clock.now
+            exchange.state.withLock { $0.watch?.activity(now: now) }
+            exchange.queue.async { exchange.emit(event(data)) }
+            exchange.carry(rest, direction, as: event, then: done)
+        }
+    }
 
     private func play(_ response: MockResponse) {
         switch response.fault?.kind {
         case .raw:
-            end(
-                failure(
-                    .badServerResponse,
-                    "InMemoryTransport does not parse the raw bytes of a fault; use MockServer instead"
-                )
-            )
+            finish(.badServerResponse, "bytes in place of an answer are not read in memory")
         case .malformed(.statusLine):
-            end(failure(.badServerResponse, "the status line is malformed"))
+            finish(.badServerResponse, "the status line is malformed")
         case .breaksOff(.refuse(let statusCode), _):
             deliver(ResponsePlan(.status(statusCode), method: request.method.rawValue))
         case .breaksOff(let action, let place) where place.isBeforeHead:
@@ -128,24 +192,21 @@ final class InMemoryExchange: TransportExchange, Sendable {
     private func deliver(_ plan: ResponsePlan) {
         // RFC 9110, section 15.2: an interim response must be followed by a final one, and there is none.
         guard plan.statusCode >= 200 else { return }
-        emit(.head(TransportHead(statusCode: plan.statusCode, headers: plan.headers)))
-        var left = Int.max
-        if case .contentLength = plan.malformation { left = plan.headers["Content-Length"].flatMap { Int($0) } ?? left }
-        for piece in plan.pieces {
-            var offset = 0
-            let count = min(left, piece.content.count)
-            while offset < count, !isInterrupted {
-                let data = piece.content.data(from: offset).prefix(count - offset)
-                emit(.body(data))
-                offset += data.count
-            }
-            left -= count
+        let now = clock.now
+        state.withLock { state in
+            state.watch?.answered()
+            state.watch?.activity(now: now)
         }
+        queue.async { self.emit(.head(TransportHead(statusCode: plan.statusCode, headers: plan.headers))) }
+        carry(BodyPieces(plan), .down, as: { .body($0) }) { $0.complete(plan) }
+    }
+
+    private func complete(_ plan: ResponsePlan) {
         if case .badChunk = plan.malformation, !plan.isComplete {
-            end(failure(.badServerResponse, "a chunk has no valid size"))
+            finish(.badServerResponse, "a chunk has no proper size")
         } else if plan.isComplete {
             state.withLock { $0.trailers = plan.trailers }
-            end(nil)
+            finish(nil)
         } else {
             breakOff(plan.ending ?? .close, "the response is not complete")
         }
@@ -158,11 +219,20 @@ final class InMemoryExchange: TransportExchange, Sendable {
     ) {
         switch action {
         case .stall, .halfOpen, .refuse: break
-        case .close, .reset: end(failure(.connectionLost, message), in: phase)
+        case .close, .reset: finish(.connectionLost, message, in: phase)
         }
     }
 
-    /// Delivers an event, unless the exchange was interrupted, possibly by the receiver of the previous event.
+    /// Ends the exchange after the events so far.
+    private func finish(_ code: NetworkError.Code?, _ message: String? = nil, in phase: TransportPhase = .firstByte) {
+        let (now, error) = (clock.now, code.map { failure($0, message) })
+        state.withLock { $0.watch = nil }
+        queue.async { self.end(error, in: phase, at: now) }
+    }
+
+    // MARK: On the queue
+
+    /// Delivers an event, unless the exchange was interrupted, possibly by the receiver of the last one.
     private func emit(_ event: TransportEvent) {
         let events = state.withLock { state in
             guard state.interruption == nil else { return nil as (@Sendable (TransportEvent) -> Void)? }
@@ -174,18 +244,17 @@ final class InMemoryExchange: TransportExchange, Sendable {
 
     /// Delivers the end.
     ///
-    /// - Parameter phase: The phase of an exchange whose head was not delivered.
-    private func end(_ error: NetworkError?, in phase: TransportPhase = .firstByte) {
-        let now = clock.now
+    /// - Parameter phase: the phase of an exchange without a head.
+    private func end(_ error: NetworkError?, in phase: TransportPhase = .firstByte, at now: TimeInterval) {
         let (before, events) = state.withLock { state in
             defer {
                 state.events = nil
-                state.timers = []
+                state.timers = [:]
                 state.interrupted = nil
             }
             return (state, state.events)
         }
-        for timer in before.timers { timer.cancel() }
+        for timer in before.timers.values { timer?.cancel() }
         var error = before.interruption ?? error
         if error?.code != .invalidRequest { error?.phase = before.hasHead ? .body : phase }
         let metrics = TransportMetrics(total: now - begun)
@@ -199,5 +268,42 @@ final class InMemoryExchange: TransportExchange, Sendable {
     ) -> NetworkError {
         let line = NetworkError.Request(method: request.method.rawValue, url: request.url)
         return NetworkError(code: code, message: message, underlying: underlying, request: line)
+    }
+}
+
+/// The bytes of a body, one piece after the other.
+private struct BodyPieces: Sendable {
+    private var pieces: ArraySlice<WireSegment>
+    /// The bytes of the first piece that have been taken.
+    private var offset = 0
+    /// The bytes up to a length that is too short.
+    private var left = Int.max
+
+    init(_ body: Data) {
+        pieces = [.bytes(body)]
+    }
+
+    init(_ plan: ResponsePlan) {
+        pieces = plan.pieces.map(\.content)[...]
+        if case .contentLength = plan.malformation { left = plan.headers["Content-Length"].flatMap { Int($0) } ?? left }
+    }
+
+    /// Whether the bytes take no memory, and may have no end.
+    var isRepeated: Bool {
+        pieces.contains { piece in
+            if case .repeating = piece { true } else { false }
+        }
+    }
+
+    mutating func next(atMost limit: Int = .max) -> Data? {
+        while let piece = pieces.first, left > 0 {
+            let data = piece.data(from: offset).prefix(min(limit, left))
+            offset += data.count
+            left -= data.count
+            if !data.isEmpty { return data }
+            pieces.removeFirst()
+            offset = 0
+        }
+        return nil
     }
 }

@@ -24,13 +24,16 @@ import Foundation
 /// | `.raw`, `.statusLine` | the end, with `.badServerResponse` |
 /// | any other malformation | the response |
 ///
-/// Each exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns. If the
-/// response has a delay, it sets another one after the closure of the route has returned.
+/// An exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns, and one for
+/// the delay of an answer, if there is one, after the closure of the route has returned. Under ``NetworkConditions`` it
+/// has one more while its request or its response is on the way. These timers follow each other inside one
+/// ``ManualClock/advance(by:)``, except that the response starts only after the closure of the route has returned.
 ///
-/// To respond from a recording, use ``init(har:clock:)``.
+/// ``init(har:clock:conditions:)`` answers from a recording.
 public final class InMemoryTransport: NetworkTransport, Sendable {
     let clock: any NetworkClock
     private let routes = Locked(MockRoutes())
+    private let link: Locked<NetworkLink>
     private let recording: Locked<HARRecording>?
     private let received = Watched([MockRequest]())
     private let workers = DispatchQueue(
@@ -41,9 +44,12 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
 
     /// Creates a transport without routes.
     ///
-    /// - Parameter clock: The clock for delays and deadlines. Defaults to `SystemClock`.
-    public init(clock: any NetworkClock = SystemClock()) {
+    /// - Parameters:
+    ///   - clock: for delays, deadlines and conditions; default `SystemClock`.
+    ///   - conditions: the network before the routes; default one without limits.
+    public init(clock: any NetworkClock = SystemClock(), conditions: NetworkConditions = NetworkConditions()) {
         self.clock = clock
+        link = Locked(NetworkLink(conditions))
         recording = nil
     }
 
@@ -64,11 +70,17 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// `.cannotParseResponse`.
     ///
     /// - Parameters:
-    ///   - file: The HAR file, which is read immediately.
-    ///   - clock: The clock for delays and deadlines. Defaults to `SystemClock`.
-    /// - Throws: `NetworkError.Code.cannotParseResponse` if the file cannot be read or is not a HAR file.
-    public init(har file: URL, clock: any NetworkClock = SystemClock()) throws(NetworkError) {
+    ///   - file: read at once.
+    ///   - clock: for delays, deadlines and conditions; default `SystemClock`.
+    ///   - conditions: the network before the recording; default one without limits.
+    /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no HAR.
+    public init(
+        har file: URL,
+        clock: any NetworkClock = SystemClock(),
+        conditions: NetworkConditions = NetworkConditions()
+    ) throws(NetworkError) {
         self.clock = clock
+        link = Locked(NetworkLink(conditions))
         recording = Locked(try HARRecording(file))
     }
 
@@ -111,7 +123,7 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
         _ request: TransportRequest,
         events: @escaping @Sendable (TransportEvent) -> Void
     ) -> any TransportExchange {
-        let exchange = InMemoryExchange(request, clock: clock, events: events)
+        let exchange = InMemoryExchange(request, clock: clock, link: link, events: events)
         exchange.watchDeadlines()
         // The worker also reads the file of a body, so that this does not block other exchanges.
         workers.async { self.send(request, on: exchange) }
@@ -128,8 +140,20 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
         }
         do throws(NetworkError) {
             let message = try request.mockRequest()
-            received.update { $0.append(message) }
-            exchange.sent(message.body.count)
+            exchange.send(message.body) { isLate in
+                // A closure of a route must not run on the thread that advances a clock.
+                guard isLate else { return self.answer(message, to: request, on: exchange) }
+                self.workers.async { self.answer(message, to: request, on: exchange) }
+            }
+        } catch {
+            exchange.fail(error.code, error.message, underlying: error.underlying)
+        }
+    }
+
+    private func answer(_ message: MockRequest, to request: TransportRequest, on exchange: InMemoryExchange) {
+        guard !exchange.isInterrupted else { return }
+        received.update { $0.append(message) }
+        do throws(NetworkError) {
             if let recording, !routes.withLock({ $0.hasRoute(for: message) }) {
                 exchange.answer(try recording.withLock { $0.answer(to: request, message) }.get())
             } else {

@@ -9,6 +9,9 @@ final class Recorder: Sendable {
         var story: String { events.joined(separator: " ") }
         var headers: HTTPHeaders?
         var error: NetworkError?
+        /// The seconds that the exchange took, by its clock.
+        var total: TimeInterval?
+        var sentCount = 0
         var endCount = 0
         var exchange: (any TransportExchange)?
         /// Resumed when the recorded story equals this one, or has ended.
@@ -35,7 +38,7 @@ final class Recorder: Sendable {
     }
 
     private func record(_ event: TransportEvent) {
-        if case .sent = event { return }
+        if case .sent(let count) = event { return state.withLock { $0.sentCount += count } }
         let name =
             switch event {
             case .sent: "sent"
@@ -50,6 +53,7 @@ final class Recorder: Sendable {
             case .body, .sent: break
             case .end(let end):
                 state.error = end.error
+                state.total = end.metrics?.total
                 state.endCount += 1
             }
             guard state.endCount > 0 || state.waiter?.story == state.story else { return nil }
@@ -65,6 +69,8 @@ final class Recorder: Sendable {
     var story: String { state.withLock { $0.story } }
     var headers: HTTPHeaders? { state.withLock { $0.headers } }
     var error: NetworkError? { state.withLock { $0.error } }
+    var total: TimeInterval? { state.withLock { $0.total } }
+    var sentCount: Int { state.withLock { $0.sentCount } }
     var endCount: Int { state.withLock { $0.endCount } }
 
     /// Returns all events after the end.
