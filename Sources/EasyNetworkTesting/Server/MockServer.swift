@@ -27,9 +27,11 @@ public final class MockServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Throws: `NetworkError.Code.cannotConnect` if the system provides no socket, with a `POSIXError` as the
+    /// - Parameter conditions: the network before the server; default one without limits. A client that ends its side
+    ///   of the connection while a request or a response is on its way gets no response.
+    /// - Throws: `NetworkError.Code.cannotConnect` when the system gives no socket, with a `POSIXError` as its
     ///   underlying error.
-    public init() throws {
+    public init(conditions: NetworkConditions = NetworkConditions()) throws {
         let routes = Locked(MockRoutes())
         let faults = Locked(RequestFaults())
         let script = ServerLoop.Script(
@@ -41,7 +43,7 @@ public final class MockServer: Sendable {
             next: { faults.withLock { $0.next() } },
             route: { request in routes.withLock { $0.fault(for: request) } }
         )
-        let loop = try ServerLoop(script: script)
+        let loop = try ServerLoop(script: script, conditions: conditions)
         loop.start()
         guard let url = URL(string: "http://127.0.0.1:\(loop.port)") else {
             loop.stop()

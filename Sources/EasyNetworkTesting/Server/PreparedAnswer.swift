@@ -32,13 +32,13 @@ struct PreparedAnswer: Sendable {
     }
 }
 
-/// The speed of a slow response. Each tick of a timer allows a share of bytes.
+/// The speed of a slow answer: each tick of a timer allows at most a share of bytes.
 ///
 /// The first tick precedes the first byte, and a late tick allows no extra bytes, so the rate is never exceeded.
 struct Pace: Equatable, Sendable {
-    /// The number of bytes for each tick.
+    /// The most bytes for each tick.
     let share: Int
-    /// The seconds between two ticks.
+    /// The least seconds between two ticks.
     let interval: TimeInterval
     /// The number of bytes that may be sent now.
     private(set) var allowance = 0
@@ -51,8 +51,16 @@ struct Pace: Equatable, Sendable {
         interval = TimeInterval(share) / TimeInterval(rate)
     }
 
-    mutating func tick() {
-        allowance = share
+    /// The speed of the network alone.
+    ///
+    /// - Returns: nil when it is not limited.
+    init?(_ link: NetworkLink) {
+        guard link.share < .max else { return nil }
+        (share, interval) = (link.share, 0)
+    }
+
+    mutating func tick(_ count: Int) {
+        allowance = min(count, share)
     }
 
     mutating func spend(_ count: Int) {

@@ -16,9 +16,9 @@ final class ServerConnection {
         case reading
         /// A route's closure is creating the response.
         case answering
-        /// The response waits for its delay.
-        case delayed(PreparedAnswer, timer: any ClockTimer)
-        /// The connection sends no response.
+        /// The request or the answer waits for its delay.
+        case delayed(Delayed, timer: any ClockTimer)
+        /// There is no answer.
         case stalled
         /// The response is being sent. Afterwards, the connection ends with the action, or the next request can follow.
         case writing(then: MockResponse.Fault.Action?)
@@ -28,6 +28,12 @@ final class ServerConnection {
         /// there are unread bytes, closing immediately would reset the connection, and the client might lose the
         /// response.
         case draining(timer: any ClockTimer)
+    }
+
+    /// What waits until it arrives.
+    enum Delayed {
+        case request(RequestParser.Message, NetworkLink.Trip)
+        case answer(PreparedAnswer)
     }
 
     /// The number of the connection, from 1.
@@ -45,7 +51,9 @@ final class ServerConnection {
     var pace: Pace?
     /// The timer of the next tick of the pace.
     var paceTimer: (any ClockTimer)?
-    /// Whether the client has ended its side.
+    /// The timer until which received bytes are on their way; meanwhile nothing is read.
+    var inputTimer: (any ClockTimer)?
+    /// Whether the client sends nothing more.
     var isInputEnded = false
     var isOpen = true
 
@@ -62,7 +70,9 @@ final class ServerConnection {
     }
 
     var hasOutput: Bool { !output.isEmpty }
-    /// Whether the output waits for its pace.
+    /// The rest of the bytes that are sent next, which are a part of the output.
+    var nextCount: Int { (output.first?.count ?? 0) - sentCount }
+    /// Whether output waits for its pace.
     var isPaused: Bool { hasOutput && pace?.allowance == 0 }
     /// Whether to wait until the system accepts bytes.
     var wantsOutput: Bool { hasOutput && !isPaused }
@@ -70,7 +80,7 @@ final class ServerConnection {
     /// Whether to read. While responding, the loop also reads, to detect that the client closes the connection. It
     /// reads only up to a limit, so that a client with many requests does not fill the memory.
     var wantsInput: Bool {
-        if isInputEnded { return false }
+        if isInputEnded || inputTimer != nil { return false }
         switch phase {
         case .halfOpen: return false
         case .reading, .stalled, .draining: return true

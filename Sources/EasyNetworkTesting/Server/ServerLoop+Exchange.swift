@@ -20,7 +20,8 @@ extension ServerLoop {
                     guard connection.isOpen else { return }
                 case .request(let message):
                     guard readsOn(message, isComplete: true, on: connection) else { return }
-                    return ask(message, on: connection)
+                    let trip = link.nextTrip()
+                    return delay(.request(message, trip), by: trip.up, on: connection)
                 }
             }
             if connection.parser.isInBody,
@@ -37,7 +38,30 @@ extension ServerLoop {
         }
     }
 
-    private func ask(_ message: RequestParser.Message, on connection: ServerConnection) {
+    private func delay(
+        _ delayed: ServerConnection.Delayed,
+        by seconds: TimeInterval,
+        on connection: ServerConnection
+    ) {
+        guard seconds > 0 else { return proceed(with: delayed, on: connection) }
+        if connection.isInputEnded { return close(connection) }
+        let id = connection.id
+        let timer = SystemClock().schedule(after: seconds) { [weak self] in
+            self?.post(.delayOver(connection: id))
+        }
+        connection.phase = .delayed(delayed, timer: timer)
+    }
+
+    private func proceed(with delayed: ServerConnection.Delayed, on connection: ServerConnection) {
+        switch delayed {
+        case .request(_, let trip) where trip.loss == .request && connection.fault == nil:
+            meet(.reset, on: connection)
+        case .request(let message, let trip): ask(message, trip, on: connection)
+        case .answer(let answer): send(answer, on: connection)
+        }
+    }
+
+    private func ask(_ message: RequestParser.Message, _ trip: NetworkLink.Trip, on connection: ServerConnection) {
         let id = connection.id
         let request = MockRequest(
             method: message.method,
@@ -50,8 +74,8 @@ extension ServerLoop {
         state.update { $0.requests.append(request) }
         let fault = connection.fault
         workers.async {
-            let answer = PreparedAnswer(self.script.answer(request), to: message, fault: fault)
-            self.post(.answer(connection: id, answer))
+            let response = trip.applied(to: self.script.answer(request), method: message.method)
+            self.post(.answer(connection: id, PreparedAnswer(response, to: message, fault: fault)))
         }
     }
 
@@ -59,20 +83,20 @@ extension ServerLoop {
         switch command {
         case .answer(let id, let answer):
             guard let connection = connection(id), case .answering = connection.phase else { return }
-            guard answer.delay > 0 else { return send(answer, on: connection) }
-            if connection.isInputEnded { return close(connection) }
-            let timer = SystemClock().schedule(after: answer.delay) { [weak self] in
-                self?.post(.delayOver(connection: id))
-            }
-            connection.phase = .delayed(answer, timer: timer)
+            delay(.answer(answer), by: answer.delay, on: connection)
         case .delayOver(let id):
-            guard let connection = connection(id), case .delayed(let answer, _) = connection.phase else { return }
-            send(answer, on: connection)
-        case .paceTick(let id):
+            guard let connection = connection(id), case .delayed(let delayed, _) = connection.phase else { return }
+            proceed(with: delayed, on: connection)
+        case .paceTick(let id, let count):
             guard let connection = connection(id) else { return }
             connection.paceTimer = nil
-            connection.pace?.tick()
+            connection.pace?.tick(count)
             flush(connection)
+        case .inputArrived(let id, let bytes):
+            guard let connection = connection(id) else { return }
+            connection.inputTimer = nil
+            connection.parser.append(bytes)
+            readOn(connection)
         case .drainOver(let id):
             guard let connection = connection(id), case .draining = connection.phase else { return }
             close(connection)
@@ -90,7 +114,7 @@ extension ServerLoop {
         connection.hasBegunRequest = false
         connection.hasLookedUpFault = false
         connection.phase = .writing(then: answer.ending)
-        connection.pace = answer.pace
+        connection.pace = answer.pace ?? Pace(link)
         connection.enqueue(answer.segments)
         // Count the fault first, so that a client that has seen it finds the new count.
         if answer.hasFault { countFault() }
@@ -196,8 +220,10 @@ extension ServerLoop {
     func setPace(_ connection: ServerConnection) {
         guard connection.isPaused, connection.paceTimer == nil, let pace = connection.pace else { return }
         let id = connection.id
-        connection.paceTimer = SystemClock().schedule(after: pace.interval) { [weak self] in
-            self?.post(.paceTick(connection: id))
+        let count = min(pace.share, link.share, connection.nextCount)
+        let wait = max(pace.interval, link.wait(for: count, .down, now: SystemClock().now))
+        connection.paceTimer = SystemClock().schedule(after: wait) { [weak self] in
+            self?.post(.paceTick(connection: id, count: count))
         }
     }
 }

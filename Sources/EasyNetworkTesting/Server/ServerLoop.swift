@@ -44,7 +44,8 @@ final class ServerLoop: @unchecked Sendable {
     enum Command: Sendable {
         case answer(connection: Int, PreparedAnswer)
         case delayOver(connection: Int)
-        case paceTick(connection: Int)
+        case paceTick(connection: Int, count: Int)
+        case inputArrived(connection: Int, Data)
         case drainOver(connection: Int)
         case sendUnasked(Data)
     }
@@ -70,14 +71,16 @@ final class ServerLoop: @unchecked Sendable {
     private let mailbox = Locked(Mailbox())
     private let finished = DispatchGroup()
 
-    // Only the loop's thread uses these variables.
+    // Used on the loop's thread only.
+    var link: NetworkLink
     private var connections: [Int: ServerConnection] = [:]
     private var lastConnection = 0
     private var isOutOfDescriptors = false
     private var buffer = [UInt8](repeating: 0, count: 131_072)
 
-    init(script: Script) throws {
+    init(script: Script, conditions: NetworkConditions) throws {
         self.script = script
+        link = NetworkLink(conditions)
         pipe = try Socket.makePipe()
         do {
             (listener, port) = try Socket.listen()
@@ -208,7 +211,12 @@ final class ServerLoop: @unchecked Sendable {
         {
             return
         }
-        let result = buffer.withUnsafeMutableBytes { Socket.receive(connection.descriptor, into: $0) }
+        let result = buffer.withUnsafeMutableBytes { buffer in
+            Socket.receive(
+                connection.descriptor,
+                into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(link.share))
+            )
+        }
         switch result {
         case .wouldBlock: return
         case .failed: close(connection)
@@ -218,14 +226,25 @@ final class ServerLoop: @unchecked Sendable {
         case .count(let count):
             switch connection.phase {
             case .stalled, .draining, .halfOpen: return
-            case .reading, .answering, .delayed, .writing:
-                buffer.withUnsafeBytes { connection.parser.append($0[..<count]) }
-                readOn(connection)
+            case .reading, .answering, .delayed, .writing: take(count, on: connection)
             }
         }
     }
 
-    /// The connections between two requests, or before the first one.
+    /// Takes bytes from the buffer, at once or when they arrive over a slow link.
+    private func take(_ count: Int, on connection: ServerConnection) {
+        let wait = link.wait(for: count, .up, now: SystemClock().now)
+        guard wait > 0 else {
+            buffer.withUnsafeBytes { connection.parser.append($0[..<count]) }
+            return readOn(connection)
+        }
+        let (id, bytes) = (connection.id, Data(buffer[..<count]))
+        connection.inputTimer = SystemClock().schedule(after: wait) { [weak self] in
+            self?.post(.inputArrived(connection: id, bytes))
+        }
+    }
+
+    /// The connections between two requests, or before the first.
     var idleConnections: [ServerConnection] {
         connections.values.filter { connection in
             if case .reading = connection.phase { !connection.hasBegunRequest } else { false }
@@ -245,6 +264,7 @@ final class ServerLoop: @unchecked Sendable {
         default: break
         }
         connection.paceTimer?.cancel()
+        connection.inputTimer?.cancel()
         if reset {
             Socket.reset(connection.descriptor)
         } else {
