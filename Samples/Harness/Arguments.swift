@@ -1,3 +1,4 @@
+import EasyNetworkTesting
 import Foundation
 import SampleSupport
 
@@ -14,6 +15,8 @@ struct Arguments: Equatable {
     var command = Command.help
     /// The base URL of the APIs. `nil` means the demo server.
     var base: URL?
+    /// The network before the demo server.
+    var conditions = NetworkConditions()
     var harFile: String?
     var timelineFile: String?
     var traceFile: String?
@@ -34,6 +37,7 @@ struct Arguments: Equatable {
             switch word {
             case .other(let word): others.append(word)
             case .option("--base"): arguments.base = try reader.value("an http or https URL", url)
+            case .option("--conditions"): arguments.conditions = try reader.value("3g, dsl or train", conditions)
             case .option("--har"): arguments.harFile = try reader.value("a file")
             case .option("--timeline"): arguments.timelineFile = try reader.value("a file")
             case .option("--trace"): arguments.traceFile = try reader.value("a file")
@@ -45,7 +49,19 @@ struct Arguments: Equatable {
             }
         }
         arguments.command = try command(others)
+        if arguments.base != nil, arguments.conditions != NetworkConditions() {
+            throw Misuse("--conditions is for the demo server, and --base names another one")
+        }
         return arguments
+    }
+
+    private static func conditions(_ name: String) -> NetworkConditions? {
+        switch name.lowercased() {
+        case "3g": .mobile3G
+        case "dsl": .dsl
+        case "train": .flakyTrain
+        default: nil
+        }
     }
 
     private static func url(_ text: String) -> URL? {
@@ -104,7 +120,8 @@ struct Arguments: Equatable {
           plan             runs jobs with dependencies, batches and limits; see the README
           outbox           adds, lists or delivers requests on disk, each command in its own process
 
-          --base URL       base URL of the APIs (default: a local demo server)
+          --base URL       the address of the APIs (default a demo server on this machine)
+          --conditions X   the network before the demo server: 3g, dsl, or train, which also loses connections
           --har FILE       records the traffic as HAR 1.2, without secrets
           --timeline FILE  draws the jobs over time as an HTML page
           --trace FILE     writes the spans of jobs and messages for Perfetto, or, if its name ends in .jsonl, as

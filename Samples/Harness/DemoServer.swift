@@ -6,8 +6,8 @@ import Foundation
 enum DemoServer {
     private static let users = ["ada", "grace", "edsger"]
 
-    static func start() throws -> MockServer {
-        let server = try MockServer()
+    static func start(conditions: NetworkConditions = NetworkConditions()) throws -> MockServer {
+        let server = try MockServer(conditions: conditions)
         server.route("GET", "/users/*") { request in
             let id = Int(request.path.dropFirst("/users/".count)) ?? 0
             guard users.indices.contains(id - 1) else { return .json(["error": "there is no user \(id)"], status: 404) }

@@ -57,7 +57,7 @@ enum Harness {
         _ errors: Console,
         _ onStart: (@escaping @Sendable () -> Void) -> (any DispatchSourceSignal)?
     ) async throws -> Int32 {
-        let server = arguments.base == nil ? try DemoServer.start() : nil
+        let server = arguments.base == nil ? try DemoServer.start(conditions: arguments.conditions) : nil
         defer { server?.stop() }
         let host = HostConfiguration(baseURL: arguments.base ?? server?.baseURL, change: registry.configure)
         let runner = try Runner(plan, arguments, registry, EasyNetworkService(host))

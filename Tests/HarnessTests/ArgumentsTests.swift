@@ -1,3 +1,4 @@
+import EasyNetworkTesting
 import Foundation
 import SampleSupport
 import Testing
@@ -39,6 +40,14 @@ struct ArgumentsTests {
         #expect(none.jobCount == nil && none.repeatCount == 1 && none.base == nil && !none.isJSON && !none.isLogged)
     }
 
+    @Test("BEY-24: --conditions names a preset of the network before the demo server; default one without limits")
+    func conditions() throws {
+        #expect(try parse("run user --conditions 3g").conditions == .mobile3G)
+        #expect(try parse("--conditions=DSL list").conditions == .dsl)
+        #expect(try parse("outbox drain mail --conditions train").conditions == .flakyTrain)
+        #expect(try parse("list").conditions == NetworkConditions())
+    }
+
     @Test(
         "TOL-1: a mistake is one line that names the argument",
         arguments: [
@@ -51,7 +60,9 @@ struct ArgumentsTests {
             ("list -j 0", "-j 0: needs"), ("list -jx", "-j x: needs"), ("list --repeat=", "--repeat : needs"),
             ("list --base ftp://h", "--base ftp://h: needs an http"), ("list --base http://", "--base http://: needs"),
             ("list --json=1", "--json=1: is not an option"), ("list -x", "-x: is not an option"),
-            ("list --har", "--har needs a file"),
+            ("list --har", "--har needs a file"), ("list --conditions", "--conditions needs 3g, dsl or train"),
+            ("list --conditions 2g", "--conditions 2g: needs 3g, dsl or train"),
+            ("list --conditions 3g --base http://h", "--conditions is for the demo server"),
         ]
     )
     func misuse(line: String, message: String) {

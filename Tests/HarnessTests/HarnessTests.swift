@@ -74,6 +74,21 @@ struct HarnessTests {
         try JSONDecoder().decode([Result].self, from: Data(output.text.utf8))
     }
 
+    @Test("BEY-24: with --conditions the demo server is behind that network, also for an outbox")
+    func conditions() async throws {
+        defer { clean() }
+        func run(_ words: [String]) async -> Int32 {
+            await Harness.run(words, output: output.console(), errors: errors.console())
+        }
+        #expect(await run(["run", "user", "id=1", "--conditions", "3g", "--json"]) == 0)
+        // A slow machine only takes longer: 0.1 seconds each way, and a margin for rounding.
+        #expect(try results().map { $0.seconds >= 0.19 } == [true])
+        #expect(await run(["outbox", "add", folder.path]) == 0)
+        let begin = SystemClock().now
+        #expect(await run(["outbox", "drain", folder.path, "--conditions", "3g"]) == 0)
+        #expect(SystemClock().now - begin >= 0.19)
+    }
+
     // MARK: - APIs
 
     @Test("TOL-1: the list has each API once, with its arguments and their types")
