@@ -13,7 +13,8 @@ import Foundation
 /// request the same delays and the same loss, over the server and in memory. The server's order is the one in which
 /// requests arrive completely; the transport's is the order of `start`.
 ///
-/// The server counts all bytes of requests and responses against the bandwidth, the transport only those of bodies.
+/// The server counts all bytes of requests and of the responses of routes against the bandwidth, the transport only
+/// those of bodies.
 /// Opening a connection takes no extra time. A fault of a script, a route or an answer takes precedence over a loss; a
 /// request that is lost never reaches the closure of its route.
 public struct NetworkConditions: Hashable, Sendable {

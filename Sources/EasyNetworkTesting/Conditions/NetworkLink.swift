@@ -33,7 +33,7 @@ struct NetworkLink: Sendable {
     /// The state of a SplitMix64.
     private var random: UInt64
     /// When the last bytes that were taken on have arrived.
-    private var busyUntil: (up: TimeInterval, down: TimeInterval) = (0, 0)
+    private var busyUntil: (up: TimeInterval, down: TimeInterval) = (-.infinity, -.infinity)
 
     /// - Parameter conditions: values out of bounds count as documented at ``NetworkConditions``.
     init(_ conditions: NetworkConditions) {

@@ -104,14 +104,14 @@ struct InMemoryConditionsTests {
     static let deadlines: [(TransportDeadlines, MockResponse.Fault?, due: TimeInterval)] = [
         (TransportDeadlines(firstByte: 3, idle: nil), nil, 3), (TransportDeadlines(idle: 1), nil, 1),
         (TransportDeadlines(idle: nil, total: 4.5), nil, 4.5),
-        // The head comes at 4 seconds and 40 bytes in another one: the silence begins there.
-        (TransportDeadlines(firstByte: 4.5, idle: 8), .stall(at: .responseBody(after: 40)), 13),
+        // The head comes at 4 seconds and 64 bytes in another one: the silence begins there.
+        (TransportDeadlines(firstByte: 4.5, idle: 8), .stall(at: .responseBody(after: 64)), 13),
     ]
 
     @Test("BEY-24: deadlines hold under conditions, and only silence counts as such", arguments: deadlines)
     func deadline(deadlines: TransportDeadlines, fault: MockResponse.Fault?, due: TimeInterval) async throws {
         let response = MockResponse(body: .repeating(0x61, count: 400), fault: fault)
-        let transport = transport(NetworkConditions(latency: 2, bandwidth: 40), response)
+        let transport = transport(NetworkConditions(latency: 2, bandwidth: 64), response)
         let (recorder, _) = try start(transport, deadlines: deadlines)
         await expect(clock.waitForTimers(2))
         clock.advance(by: 2)

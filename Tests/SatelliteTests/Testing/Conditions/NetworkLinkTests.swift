@@ -82,6 +82,7 @@ struct NetworkLinkTests {
     @Test("BEY-24: bytes of all connections follow each other, each direction by itself, and idle time is not saved up")
     func order() {
         var link = NetworkLink(NetworkConditions(bandwidth: 100))
+        expect(link.wait(for: 100, .down, now: -10), equals: 1)
         expect(link.wait(for: 50, .down, now: 10), equals: 0.5)
         expect(link.wait(for: 100, .down, now: 10), equals: 1.5)
         expect(link.wait(for: 100, .up, now: 10), equals: 1)
