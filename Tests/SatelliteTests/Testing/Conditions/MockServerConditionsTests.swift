@@ -65,6 +65,18 @@ struct MockServerConditionsTests {
         expect(server.requests.map(\.body), equals: Array(repeating: Data(repeating: 0x62, count: 2_000), count: 2))
     }
 
+    @Test("BEY-24: a client that ends its side after its request gets the response, however slow its bytes are")
+    func halfClosed() async throws {
+        let server = try server(NetworkConditions(bandwidth: 20_000))
+        let head = try await onThread {
+            let client = try RawClient(server)
+            try client.send(Data(Self.put.utf8) + Data(count: 2_000))
+            client.finishWriting()
+            return try client.receiveHead()
+        }
+        expect(head.hasPrefix("HTTP/1.1 204 "), "\(head)")
+    }
+
     @Test("BEY-24: the server loses the same requests as the transport with the same seed, and counts them as faults")
     func losses() async throws {
         let seed = UInt64.random(in: 0 ... .max)
