@@ -15,7 +15,7 @@ struct Arguments: Equatable {
     var command = Command.help
     /// The base URL of the APIs. `nil` means the demo server.
     var base: URL?
-    /// The network before the demo server.
+    /// The network in front of the demo server.
     var conditions = NetworkConditions()
     var harFile: String?
     var timelineFile: String?
@@ -50,7 +50,7 @@ struct Arguments: Equatable {
         }
         arguments.command = try command(others)
         if arguments.base != nil, arguments.conditions != NetworkConditions() {
-            throw Misuse("--conditions is for the demo server, and --base names another one")
+            throw Misuse("--conditions applies only to the demo server, so it cannot be combined with --base")
         }
         return arguments
     }
@@ -120,8 +120,8 @@ struct Arguments: Equatable {
           plan             runs jobs with dependencies, batches and limits; see the README
           outbox           adds, lists or delivers requests on disk, each command in its own process
 
-          --base URL       the address of the APIs (default a demo server on this machine)
-          --conditions X   the network before the demo server: 3g, dsl, or train, which also loses connections
+          --base URL       base URL of the APIs (default: a local demo server)
+          --conditions X   the network in front of the demo server: 3g, dsl, or train, which also loses connections
           --har FILE       records the traffic as HAR 1.2, without secrets
           --timeline FILE  draws the jobs over time as an HTML page
           --trace FILE     writes the spans of jobs and messages for Perfetto, or, if its name ends in .jsonl, as

@@ -79,7 +79,7 @@ public enum OutboxEvent: Sendable {
 }
 
 extension OutboxEntry: CustomStringConvertible {
-    /// The type, the id, and what differs from an entry that has just been added.
+    /// The type, the id, the date, and the properties that differ from a new entry's.
     public var description: String {
         String(
             listing: "OutboxEntry",

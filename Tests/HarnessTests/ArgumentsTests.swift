@@ -62,7 +62,7 @@ struct ArgumentsTests {
             ("list --json=1", "--json=1: is not an option"), ("list -x", "-x: is not an option"),
             ("list --har", "--har needs a file"), ("list --conditions", "--conditions needs 3g, dsl or train"),
             ("list --conditions 2g", "--conditions 2g: needs 3g, dsl or train"),
-            ("list --conditions 3g --base http://h", "--conditions is for the demo server"),
+            ("list --conditions 3g --base http://h", "--conditions applies only to the demo server"),
         ]
     )
     func misuse(line: String, message: String) {

@@ -165,7 +165,7 @@ private func padded(_ number: Int, _ width: Int = 2) -> String {
     return String(repeating: "0", count: max(0, width - digits.count)) + digits
 }
 
-/// Reads the parts of a date, from the beginning of a string to its end.
+/// A reader of the parts of a date, from the beginning of a string to its end.
 struct DateReader {
     private var rest: ArraySlice<UInt8>
     /// Whether only the formats of RFC 9110 are accepted.
@@ -241,12 +241,12 @@ struct DateReader {
         return moment
     }
 
-    /// Reads the name of a month in English, of which only the first three letters count.
+    /// Reads the English name of a month. Only its first three letters count.
     mutating func monthName() -> Int? {
         CivilDate.month(letters().utf8)
     }
 
-    /// Reads the name of a day in English, short or long.
+    /// Reads the English name of a weekday, short or long.
     mutating func weekday() -> Bool {
         let name = letters()
         return Date.weekdays.contains { $0.isEqualIgnoringASCIICase(to: name) }
@@ -263,7 +263,7 @@ struct DateReader {
         skip(".") ? decimals() : 0
     }
 
-    /// The digits after a decimal point.
+    /// Reads the digits after a decimal point.
     mutating func decimals() -> TimeInterval? {
         let digits = rest.prefix(while: \.isDigit)
         rest = rest.dropFirst(digits.count)
@@ -280,7 +280,8 @@ struct DateReader {
         return isEast ? offset : -offset
     }
 
-    /// Seconds east of Greenwich in any form: `Z`, `GMT`, `UTC`, `+01`, `+0100`, `+01:00`, `GMT+01:00`.
+    /// Reads an offset from UTC, in seconds east of Greenwich, in any form: `Z`, `GMT`, `UTC`, `+01`, `+0100`,
+    /// `+01:00`, `GMT+01:00`.
     mutating func anyOffset() -> TimeInterval? {
         let isNamed = skip("GMT") || skip("UTC") || skip("Z")
         let isEast = skip("+")

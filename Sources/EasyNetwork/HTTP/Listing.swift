@@ -1,9 +1,10 @@
 extension String {
-    /// A value on one line, for its `description`: `RetryPolicy(maximumRetryCount: 3, baseDelay: 2.0)`.
+    /// Creates the `description` of a value, on one line: `RetryPolicy(maximumRetryCount: 3, baseDelay: 2.0)`.
     ///
     /// - Parameters:
-    ///   - type: the name of its type.
-    ///   - properties: the properties, of which nil ones are left out. The secrets that ``Redaction`` recognizes are replaced.
+    ///   - type: The name of the value's type.
+    ///   - properties: The properties of the value. Those that are `nil` are left out. Secrets that ``Redaction``
+    ///     recognizes are replaced.
     package init(listing type: String, _ properties: [(name: String, value: Any?)]) {
         let parts = properties.compactMap { name, value in
             value.map { "\(name): \(Redaction.standard.isSecret(name) ? Redaction.mark : Self.shown($0))" }
@@ -28,7 +29,7 @@ extension String {
 }
 
 extension Set<Int> {
-    /// The numbers in order, with consecutive numbers as a range: `[200...299, 404]`.
+    /// The numbers in order, with consecutive numbers combined into ranges: `[200...299, 404]`.
     fileprivate var ranges: String {
         var ranges: [ClosedRange<Int>] = []
         for number in sorted() {
@@ -43,7 +44,7 @@ extension Set<Int> {
 }
 
 extension KeyPath where Value: Equatable {
-    /// The property of a value; nil if it equals the property of the standard.
+    /// Returns the property of a value; `nil` if it equals the property of the standard value.
     package func change(of value: Root, from standard: Root) -> Value? {
         let property = value[keyPath: self]
         return property == standard[keyPath: self] ? nil : property

@@ -99,7 +99,7 @@ public struct TransportMetrics: Hashable, Sendable {
 }
 
 extension TransportMetrics: CustomStringConvertible {
-    /// The measurements on one line, without those that there are none of.
+    /// The available measurements, on one line.
     public var description: String {
         func seconds(_ time: TimeInterval) -> String { "\((time * 1_000_000).rounded() / 1_000_000) s" }
         let parts = [

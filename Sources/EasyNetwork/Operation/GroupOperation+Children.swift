@@ -24,7 +24,7 @@ extension GroupOperation {
         let isAdded = state.withLock { state in
             guard state.group.add() else { return false }
             state.children.append(child)
-            // Under the lock, like the beginning of each sequence, so that no reader gets an older value afterwards.
+            // Send under the lock. Each sequence also begins under it, so no reader receives an older value later.
             state.updates?.send(state.update)
             if let part = child.progress { orderedProgress.order.unite(with: part.order) }
             changeProgress { progress in

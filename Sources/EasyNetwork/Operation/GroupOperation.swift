@@ -38,7 +38,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var then: Then?
     }
 
-    /// The number of children that have finished, and of all children.
+    /// The number of children that have finished, and the number of all children.
     typealias Update = (completedCount: Int, totalCount: Int)
 
     /// The step that follows a child's success. It calls `done` at its end.
@@ -53,7 +53,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var ownQueue: NetworkQueue?
         var isHandingOn = false
         var isProgressClaimed = false
-        /// The readers of ``GroupOperation/updates``; nil before the first one, and when all children have finished.
+        /// The readers of ``GroupOperation/updates``. `nil` before the first one and after all children have finished.
         var updates: Multicast<Update>?
         var closures = Callbacks<
             @Sendable (GroupOperation) -> Void, @Sendable (GroupOperation, NetworkError) -> Void
@@ -85,20 +85,23 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     public final var progress: Progress { orderedProgress }
     let orderedProgress = OrderedProgress.root()
 
-    /// The number of children that have finished, with success or failure, and the number of all children: the current
-    /// values first, then each change, until the group has ended and all children have finished.
+    /// A sequence of the number of finished children, successful or not, and the number of all children.
     ///
     /// ```swift
     /// for await (completed, total) in group.updates { print(completed, "of", total) }
     /// ```
     ///
-    /// A child counts as completed when its own callbacks have run, and with them the group's delegate and the `then`
-    /// of a chain. These may add another child, so the last child never seems to have finished too early. Each call
-    /// returns a new sequence. A slow reader misses the values between, never the last one. A reader that stops, or
-    /// whose task is cancelled, does not cancel the group. For fractions and bytes see ``progress``.
+    /// The sequence starts with the current values and continues with each change. It ends when the group has ended and
+    /// all children have finished.
+    ///
+    /// A child counts as completed after its callbacks, the group's delegate and the `then` of a chain have run. These
+    /// can add another child, so the group never seems complete too early.
+    ///
+    /// Each access returns a new sequence. A slow reader can miss intermediate values, but never the last one. A reader
+    /// that stops, or whose task is cancelled, does not cancel the group. For fractions and bytes, see ``progress``.
     public final var updates: AsyncStream<(completedCount: Int, totalCount: Int)> {
         state.withLock { state in
-            // Nobody keeps the new one after the end, so that its sequence ends after the last value.
+            // After the end, the new multicast is not stored, so its sequence ends after the last value.
             let updates = state.updates ?? Multicast()
             if !state.group.isDrained { state.updates = updates }
             return updates.stream(first: state.update)

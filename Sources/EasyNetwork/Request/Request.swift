@@ -212,12 +212,12 @@ extension String.StringInterpolation {
 }
 
 extension Request: CustomStringConvertible, CustomReflectable {
-    /// Method and address, without a query and the secrets that ``Redaction`` recognizes.
+    /// The method and the path, without the query and the secrets that ``Redaction`` recognizes.
     public var description: String {
         let path = api.prefix { $0 != "?" && $0 != "#" }
         return "Request<\(Item.self)> \(method) \(Redaction.standard.redacted(String(path)))".cleaned()
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// A mirror without children, so that a dump has no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -346,7 +346,7 @@ extension RequestOptions: CustomStringConvertible, CustomReflectable {
         func change<Value: Equatable>(_ property: KeyPath<RequestOptions, Value>) -> Value? {
             property.change(of: self, from: .standard)
         }
-        // One by one, since the compiler takes long for a literal of so many types.
+        // Add the properties one by one. The compiler takes long for a literal of so many types.
         var properties: [(name: String, value: Any?)] = []
         func add(_ name: String, _ value: Any?) { properties.append((name, value)) }
         add("baseURL", baseURL?.withoutSecrets)
@@ -379,7 +379,7 @@ extension RequestOptions: CustomStringConvertible, CustomReflectable {
         return String(listing: "RequestOptions", properties)
     }
 
-    /// On Apple's platforms, a priority prints the name of its type alone.
+    /// Returns the name of a priority. On Apple's platforms, a printed priority shows only the name of its type.
     private static func name(_ priority: Operation.QueuePriority) -> String {
         switch priority {
         case .veryLow: "veryLow"
@@ -391,6 +391,6 @@ extension RequestOptions: CustomStringConvertible, CustomReflectable {
         }
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// A mirror without children, so that a dump has no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

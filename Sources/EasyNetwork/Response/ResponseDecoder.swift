@@ -121,24 +121,33 @@ extension JSONDecoder.DateDecodingStrategy {
         .custom { try Date.decodeRFC3339($0) }
     }
 
-    /// Dates in a format of a server's own, in the letters of `DateFormatter`.
+    /// Decodes dates in a server's own format, given in the letters of `DateFormatter`.
     ///
     /// ```swift
     /// let decoder = ResponseDecoder.json(dates: .format("dd.MM.yyyy HH:mm"))
     /// ```
     ///
-    /// It is safe to use on several threads, and many times faster than a `DateFormatter`. It reads `yyyy`; `MM`, or
-    /// `MMM` for a name in English; `dd`; `EEE`, a day of the week in English, which is not compared with the date; `HH`,
-    /// or `hh` and `a`; `mm`; `ss`; `SSS`, any number of decimals; and `Z`, `X`, `x` or `z`, an offset in any form: `Z`,
-    /// `GMT`, `+01`, `+0100`, `+01:00`. A single `M`, `d`, `H`, `h`, `m` or `s` stands for one digit or two. Text is
-    /// written between single quotes, other signs as they are. Parts that are left out are those of midnight on January 1;
-    /// a year is required.
+    /// | field | meaning |
+    /// |-|-|
+    /// | `yyyy` | the year, which is required |
+    /// | `MM`, `MMM` | the month as a number, or as an English name |
+    /// | `dd` | the day |
+    /// | `EEE` | the English name of the weekday, which is not compared with the date |
+    /// | `HH`, or `hh` and `a` | the hour of 24, or of 12 with `AM` or `PM` |
+    /// | `mm`, `ss` | the minute and the second |
+    /// | `SSS` | the decimals of the second, in any number |
+    /// | `Z`, `X`, `x` or `z` | an offset in any form: `Z`, `GMT`, `+01`, `+0100`, `+01:00` |
     ///
-    /// The whole text must have the format, and the date must exist. A format that is longer than 100 bytes or has other
-    /// letters is ``NetworkError/Code/invalidRequest`` where a date is decoded; the message names them.
+    /// A single `M`, `d`, `H`, `h`, `m` or `s` stands for one or two digits. Write text between single quotes; other
+    /// characters stand for themselves. Omitted parts default to midnight on January 1.
+    ///
+    /// The whole string must match the format, and the date must exist. If a format has more than 100 bytes or other
+    /// letters, decoding a date throws ``NetworkError/Code/invalidRequest``, with a message that names the problem.
+    ///
+    /// The strategy is safe to use on several threads, and many times faster than a `DateFormatter`.
     ///
     /// - Parameters:
-    ///   - format: such as `yyyy-MM-dd'T'HH:mm:ss.SSSZ`.
+    ///   - format: the format, such as `yyyy-MM-dd'T'HH:mm:ss.SSSZ`.
     ///   - timeZone: the time zone of strings without an offset. Defaults to GMT.
     public static func format(_ format: String, timeZone: TimeZone = .gmt) -> JSONDecoder.DateDecodingStrategy {
         let reader = Result { () throws(NetworkError) in try DateFormat(format, timeZone: timeZone) }

@@ -45,7 +45,8 @@ extension TransportDeadlines: CustomStringConvertible {
 
 /// Checks an exchange against its deadlines.
 ///
-/// A single timer serves all of them: activity only moves a number, and a timer that fires too early is set again.
+/// A single timer serves all of them. Activity only changes a number, and a timer that fires too early is scheduled
+/// again.
 package struct DeadlineWatch: Sendable {
     private var deadlines: TransportDeadlines
     private let begin: TimeInterval
@@ -60,7 +61,7 @@ package struct DeadlineWatch: Sendable {
         lastActivity = now
     }
 
-    /// A byte went out or came in. The same moment may be reported again.
+    /// Notes that a byte was sent or received. The same moment can be reported again.
     package mutating func activity(now: TimeInterval) {
         lastActivity = max(lastActivity, now)
     }
@@ -93,7 +94,7 @@ package struct DeadlineWatch: Sendable {
     /// - Returns: The time in seconds; infinity without a deadline.
     /// - Throws: ``NetworkError/Code/timedOut`` if a deadline has passed.
     package func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
-        var least = try left(deadlines.total, "not done after", begin, now)
+        var least = try left(deadlines.total, "not finished after", begin, now)
         least = try min(least, left(deadlines.connect, "no connection after", begin, now))
         least = try min(least, left(deadlines.firstByte, "no response after", begin, now))
         return try min(least, left(isPaused ? nil : deadlines.idle, "no byte was transferred for", lastActivity, now))

@@ -1,6 +1,7 @@
 import Foundation
 
-/// The rule of ``NetworkConditions``: when bytes arrive, and which requests lose their connection. A value without I/O.
+/// The logic of ``NetworkConditions``: it decides when bytes arrive and which requests lose their connection. A value
+/// without I/O.
 struct NetworkLink: Sendable {
     enum Direction: Sendable {
         case up
@@ -13,29 +14,30 @@ struct NetworkLink: Sendable {
         case request
         /// After the request, before the response.
         case response
-        /// After this share of the response's body, from 0 to less than 1.
+        /// After this share of the response's body: at least 0, and less than 1.
         case body(share: Double)
     }
 
-    /// What happens to one request and its response.
+    /// The delays and the loss of one request and its response.
     struct Trip: Hashable, Sendable {
-        /// The seconds that the request takes, without those for its bytes.
+        /// The delay of the request in seconds, without the time for its bytes.
         let up: TimeInterval
-        /// The seconds that the response takes, without those for its bytes.
+        /// The delay of the response in seconds, without the time for its bytes.
         let down: TimeInterval
         let loss: Loss?
     }
 
-    /// The most bytes that occupy the link at once, so that connections take turns; `Int.max` without a bandwidth.
+    /// The maximum number of bytes that occupy the link at once, so that connections take turns. `Int.max` if the
+    /// bandwidth has no limit.
     let share: Int
 
     private let conditions: NetworkConditions
-    /// The state of a SplitMix64.
+    /// The state of the random number generator, a SplitMix64.
     private var random: UInt64
-    /// When the last bytes that were taken on have arrived.
+    /// The time at which all bytes so far have arrived, for each direction.
     private var busyUntil: (up: TimeInterval, down: TimeInterval) = (-.infinity, -.infinity)
 
-    /// - Parameter conditions: values out of bounds count as documented at ``NetworkConditions``.
+    /// - Parameter conditions: The conditions. Values out of bounds count as ``NetworkConditions`` documents.
     init(_ conditions: NetworkConditions) {
         // The comparisons also turn NaN into 0.
         func bounded(_ value: Double, to limit: Double) -> Double { value > 0 ? min(value, limit) : 0 }
@@ -44,15 +46,15 @@ struct NetworkLink: Sendable {
         conditions.jitter = bounded(conditions.jitter, to: 3_600)
         conditions.lossOfConnections = bounded(conditions.lossOfConnections, to: 1)
         conditions.bandwidth = conditions.bandwidth.map { max($0, 1) }
-        // 50 turns a second, as those of `Pace`; the limit keeps a turn of a fast link short.
+        // The link has 50 turns per second, like `Pace`. The limit keeps the turns of a fast link small.
         share = conditions.bandwidth.map { min(max($0 / 50, 1), 1_048_576) } ?? .max
         self.conditions = conditions
         random = conditions.seed
     }
 
-    /// Decides about the next request.
+    /// Draws the delays and the loss of the next request.
     mutating func nextTrip() -> Trip {
-        // Always four values, so that one condition does not change what another one draws.
+        // Always draw four values, so that one condition does not change the values of another.
         let (up, down, chance, place) = (draw(), draw(), draw(), draw())
         let loss: Loss =
             switch place * 3 {
@@ -67,9 +69,9 @@ struct NetworkLink: Sendable {
         )
     }
 
-    /// Takes bytes on, behind those that are on their way in the same direction.
+    /// Adds bytes to the link, after those that are on their way in the same direction.
     ///
-    /// - Returns: the seconds until they have arrived.
+    /// - Returns: The seconds until the added bytes have arrived.
     mutating func wait(for count: Int, _ direction: Direction, now: TimeInterval) -> TimeInterval {
         guard let bandwidth = conditions.bandwidth else { return 0 }
         let seconds = TimeInterval(count) / TimeInterval(bandwidth)
@@ -83,7 +85,7 @@ struct NetworkLink: Sendable {
         }
     }
 
-    /// A number from 0 to less than 1.
+    /// Draws a number that is at least 0 and less than 1.
     private mutating func draw() -> Double {
         random &+= 0x9E37_79B9_7F4A_7C15
         var value = random
@@ -94,7 +96,7 @@ struct NetworkLink: Sendable {
 }
 
 extension NetworkLink.Trip {
-    /// The response as it comes over the link: later, and perhaps broken off.
+    /// Returns the response as it arrives over the link: later, and possibly cut off.
     func applied(to scripted: MockResponse, method: String) -> MockResponse {
         var response = scripted
         response.delay = (scripted.delay > 0 ? scripted.delay : 0) + down
@@ -105,7 +107,7 @@ extension NetworkLink.Trip {
     private func fault(in response: MockResponse, method: String) -> MockResponse.Fault? {
         guard case .body(let share) = loss else { return loss.map { _ in .reset } }
         let count = ResponsePlan(response, method: method).pieces.reduce(0) { $0 + $1.content.count }
-        // A response without a body would be complete at its end.
+        // A response without a body would be complete despite a loss in the body, so lose it as a whole.
         return count > 0 ? .reset(at: .responseBody(after: Int(share * Double(min(count, 1_048_576))))) : .reset
     }
 }

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// The answers of a HAR file, for ``InMemoryTransport/init(har:clock:conditions:)``.
+/// The responses in a HAR file, for ``InMemoryTransport/init(har:clock:conditions:)``.
 struct HARRecording: Sendable {
     private struct Entry: Sendable {
         let method: String

@@ -9,10 +9,10 @@ final class InMemoryExchange: TransportExchange, Sendable {
         var events: (@Sendable (TransportEvent) -> Void)?
         /// The first error that ends the exchange instead of the response: a cancellation or a passed deadline.
         var interruption: NetworkError?
-        /// By number; nil for a timer that is being set.
+        /// The timers by number. `nil` for a timer that is being scheduled.
         var timers: [Int: (any ClockTimer)?] = [:]
         var lastTimer = 0
-        /// Nil when the end is certain.
+        /// The deadlines. `nil` once the end is certain.
         var watch: DeadlineWatch?
         var hasHead = false
         var trailers = HTTPHeaders()
@@ -61,7 +61,8 @@ final class InMemoryExchange: TransportExchange, Sendable {
         if isOver { action() }
     }
 
-    /// Sets the timer of the earliest deadline. Bytes only move a number: a timer that is too early is set again.
+    /// Sets the timer of the earliest deadline. Activity only changes a number, and a timer that fires too early is
+    /// scheduled again.
     func watchDeadlines() {
         let now = clock.now
         do throws(NetworkError) {
@@ -72,10 +73,10 @@ final class InMemoryExchange: TransportExchange, Sendable {
         }
     }
 
-    /// Sends the body of the request.
+    /// Sends the request's body.
     ///
-    /// - Parameter arrived: called when the request has arrived: with false before this method returns, with true later
-    ///   on the clock's thread. It is not called when the connection is lost.
+    /// - Parameter arrived: Called when the request has arrived, unless the connection is lost. With `false`, it is
+    ///   called before this method returns; with `true`, possibly later on the clock's thread.
     func send(_ body: Data, then arrived: @escaping @Sendable (_ isLate: Bool) -> Void) {
         let isLate = trip.up > 0 || link.withLock { $0.share } < .max
         after(trip.up) { exchange in
@@ -108,7 +109,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         queue.async { self.end(nil, at: now) }
     }
 
-    /// Calls an action at once when there is no delay, else on the clock's thread.
+    /// Calls an action: at once if there is no delay, otherwise on the clock's thread.
     private func after(_ delay: TimeInterval, _ action: @escaping @Sendable (InMemoryExchange) -> Void) {
         if delay > 0 { setTimer(after: delay, action) } else { action(self) }
     }
@@ -121,7 +122,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
             return state.lastTimer
         }
         guard let number else { return }
-        // The timer keeps the exchange alive until the end cancels it.
+        // The timer keeps the exchange alive until the end of the exchange cancels it.
         let timer = clock.schedule(after: delay) {
             guard self.state.withLock({ $0.timers.removeValue(forKey: number) }) != nil else { return }
             action(self)
@@ -131,17 +132,17 @@ final class InMemoryExchange: TransportExchange, Sendable {
             state.timers.updateValue(timer, forKey: number)
             return true
         }
-        // It has fired meanwhile, or the exchange has ended.
+        // The timer has fired meanwhile, or the exchange has ended.
         if !isSet { timer.cancel() }
     }
 
     // MARK: On the thread of the clock, or of the route
 
-    /// Delivers bytes when they arrive: all at once, or one share after the other.
+    /// Delivers bytes when they arrive: all at once, or one share after the other if the bandwidth has a limit.
     ///
     /// - Parameters:
-    ///   - event: the event of some bytes.
-    ///   - done: called when all have arrived.
+    ///   - event: Creates the event for a share of the bytes.
+    ///   - done: Called when all bytes have arrived.
     private func carry(
         _ pieces: BodyPieces,
         _ direction: NetworkLink.Direction,
@@ -151,7 +152,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         var rest = pieces
         let share = link.withLock { $0.share }
         guard share < .max else {
-            // A repeated byte may have no end, so that each piece is made when the last one has been delivered.
+            // A repeated byte can be endless, so create each piece only after the previous one has been delivered.
             guard !pieces.isRepeated else {
                 return queue.async {
                     var rest = pieces
@@ -176,7 +177,10 @@ final class InMemoryExchange: TransportExchange, Sendable {
     private func play(_ response: MockResponse) {
         switch response.fault?.kind {
         case .raw:
-            finish(.badServerResponse, "bytes in place of an answer are not read in memory")
+            finish(
+                .badServerResponse,
+                "InMemoryTransport does not parse the raw bytes of a fault; use MockServer instead"
+            )
         case .malformed(.statusLine):
             finish(.badServerResponse, "the status line is malformed")
         case .breaksOff(.refuse(let statusCode), _):
@@ -203,7 +207,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
 
     private func complete(_ plan: ResponsePlan) {
         if case .badChunk = plan.malformation, !plan.isComplete {
-            finish(.badServerResponse, "a chunk has no proper size")
+            finish(.badServerResponse, "a chunk has no valid size")
         } else if plan.isComplete {
             state.withLock { $0.trailers = plan.trailers }
             finish(nil)
@@ -223,7 +227,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         }
     }
 
-    /// Ends the exchange after the events so far.
+    /// Ends the exchange after all events that have been queued.
     private func finish(_ code: NetworkError.Code?, _ message: String? = nil, in phase: TransportPhase = .firstByte) {
         let (now, error) = (clock.now, code.map { failure($0, message) })
         state.withLock { $0.watch = nil }
@@ -232,7 +236,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
 
     // MARK: On the queue
 
-    /// Delivers an event, unless the exchange was interrupted, possibly by the receiver of the last one.
+    /// Delivers an event, unless the exchange was interrupted, possibly by the receiver of the previous event.
     private func emit(_ event: TransportEvent) {
         let events = state.withLock { state in
             guard state.interruption == nil else { return nil as (@Sendable (TransportEvent) -> Void)? }
@@ -244,7 +248,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
 
     /// Delivers the end.
     ///
-    /// - Parameter phase: the phase of an exchange without a head.
+    /// - Parameter phase: The phase of an exchange whose head was not delivered.
     private func end(_ error: NetworkError?, in phase: TransportPhase = .firstByte, at now: TimeInterval) {
         let (before, events) = state.withLock { state in
             defer {
@@ -274,9 +278,9 @@ final class InMemoryExchange: TransportExchange, Sendable {
 /// The bytes of a body, one piece after the other.
 private struct BodyPieces: Sendable {
     private var pieces: ArraySlice<WireSegment>
-    /// The bytes of the first piece that have been taken.
+    /// The number of bytes of the first piece that have been taken.
     private var offset = 0
-    /// The bytes up to a length that is too short.
+    /// The number of bytes left up to a wrong `Content-Length`, which can be too short.
     private var left = Int.max
 
     init(_ body: Data) {
@@ -288,7 +292,7 @@ private struct BodyPieces: Sendable {
         if case .contentLength = plan.malformation { left = plan.headers["Content-Length"].flatMap { Int($0) } ?? left }
     }
 
-    /// Whether the bytes take no memory, and may have no end.
+    /// Whether a piece repeats one byte. It takes no memory and can be endless.
     var isRepeated: Bool {
         pieces.contains { piece in
             if case .repeating = piece { true } else { false }

@@ -24,12 +24,13 @@ import Foundation
 /// | `.raw`, `.statusLine` | the end, with `.badServerResponse` |
 /// | any other malformation | the response |
 ///
-/// An exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns, and one for
-/// the delay of an answer, if there is one, after the closure of the route has returned. Under ``NetworkConditions`` it
-/// has one more while its request or its response is on the way. These timers follow each other inside one
-/// ``ManualClock/advance(by:)``, except that the response starts only after the closure of the route has returned.
+/// Each exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns. If the
+/// response has a delay, it sets another one after the closure of the route has returned. With ``NetworkConditions``,
+/// an exchange also has a second timer while its request or its response is on its way. A single
+/// ``ManualClock/advance(by:)`` can fire these timers one after the other. The timers of the response, however, are set
+/// only after the closure of the route has returned.
 ///
-/// ``init(har:clock:conditions:)`` answers from a recording.
+/// To respond from a recording, use ``init(har:clock:conditions:)``.
 public final class InMemoryTransport: NetworkTransport, Sendable {
     let clock: any NetworkClock
     private let routes = Locked(MockRoutes())
@@ -45,8 +46,8 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// Creates a transport without routes.
     ///
     /// - Parameters:
-    ///   - clock: for delays, deadlines and conditions; default `SystemClock`.
-    ///   - conditions: the network before the routes; default one without limits.
+    ///   - clock: The clock for delays, deadlines and conditions. Defaults to `SystemClock`.
+    ///   - conditions: The network in front of the routes. Defaults to a network without limits.
     public init(clock: any NetworkClock = SystemClock(), conditions: NetworkConditions = NetworkConditions()) {
         self.clock = clock
         link = Locked(NetworkLink(conditions))
@@ -70,10 +71,10 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// `.cannotParseResponse`.
     ///
     /// - Parameters:
-    ///   - file: read at once.
-    ///   - clock: for delays, deadlines and conditions; default `SystemClock`.
-    ///   - conditions: the network before the recording; default one without limits.
-    /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no HAR.
+    ///   - file: The HAR file, which is read immediately.
+    ///   - clock: The clock for delays, deadlines and conditions. Defaults to `SystemClock`.
+    ///   - conditions: The network in front of the recording. Defaults to a network without limits.
+    /// - Throws: `NetworkError.Code.cannotParseResponse` if the file cannot be read or is not a HAR file.
     public init(
         har file: URL,
         clock: any NetworkClock = SystemClock(),
@@ -141,7 +142,7 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
         do throws(NetworkError) {
             let message = try request.mockRequest()
             exchange.send(message.body) { isLate in
-                // A closure of a route must not run on the thread that advances a clock.
+                // The closure of a route must not run on the thread that advances the clock.
                 guard isLate else { return self.answer(message, to: request, on: exchange) }
                 self.workers.async { self.answer(message, to: request, on: exchange) }
             }

@@ -82,7 +82,7 @@ public struct MockRequest: Sendable {
 }
 
 extension MockRequest: CustomStringConvertible {
-    /// The method, the target, the header fields on a line each, and the length of the body, without the secrets that
+    /// The method, the target, each header field on its own line, and the length of the body, without the secrets that
     /// `Redaction` recognizes.
     public var description: String {
         let head = "\(method) \(Redaction.standard.redacted(target))".cleaned()

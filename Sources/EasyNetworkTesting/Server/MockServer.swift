@@ -27,9 +27,9 @@ public final class MockServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Parameter conditions: the network before the server; default one without limits. A client that ends its side
-    ///   of the connection while a request or a response is on its way gets no response.
-    /// - Throws: `NetworkError.Code.cannotConnect` when the system gives no socket, with a `POSIXError` as its
+    /// - Parameter conditions: The network in front of the server. Defaults to a network without limits. A client that
+    ///   ends its side of the connection while a request or a response is on its way receives no response.
+    /// - Throws: `NetworkError.Code.cannotConnect` if the system provides no socket, with a `POSIXError` as the
     ///   underlying error.
     public init(conditions: NetworkConditions = NetworkConditions()) throws {
         let routes = Locked(MockRoutes())

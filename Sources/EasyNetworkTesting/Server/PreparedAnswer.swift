@@ -32,13 +32,13 @@ struct PreparedAnswer: Sendable {
     }
 }
 
-/// The speed of a slow answer: each tick of a timer allows at most a share of bytes.
+/// The speed of a slow response. Each tick of a timer allows at most a share of bytes.
 ///
 /// The first tick precedes the first byte, and a late tick allows no extra bytes, so the rate is never exceeded.
 struct Pace: Equatable, Sendable {
-    /// The most bytes for each tick.
+    /// The maximum number of bytes for each tick.
     let share: Int
-    /// The least seconds between two ticks.
+    /// The minimum number of seconds between two ticks.
     let interval: TimeInterval
     /// The number of bytes that may be sent now.
     private(set) var allowance = 0
@@ -51,9 +51,9 @@ struct Pace: Equatable, Sendable {
         interval = TimeInterval(share) / TimeInterval(rate)
     }
 
-    /// The speed of the network alone.
+    /// Creates the pace of a response that only the network slows down.
     ///
-    /// - Returns: nil when it is not limited.
+    /// - Returns: `nil` if the bandwidth has no limit.
     init?(_ link: NetworkLink) {
         guard link.share < .max else { return nil }
         (share, interval) = (link.share, 0)

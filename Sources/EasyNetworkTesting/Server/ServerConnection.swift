@@ -16,9 +16,9 @@ final class ServerConnection {
         case reading
         /// A route's closure is creating the response.
         case answering
-        /// The request or the answer waits for its delay.
+        /// The request or the response waits for its delay.
         case delayed(Delayed, timer: any ClockTimer)
-        /// There is no answer.
+        /// The connection sends no response.
         case stalled
         /// The response is being sent. Afterwards, the connection ends with the action, or the next request can follow.
         case writing(then: MockResponse.Fault.Action?)
@@ -30,7 +30,7 @@ final class ServerConnection {
         case draining(timer: any ClockTimer)
     }
 
-    /// What waits until it arrives.
+    /// A request or a response that waits for its delay.
     enum Delayed {
         case request(RequestParser.Message, NetworkLink.Trip)
         case answer(PreparedAnswer)
@@ -51,9 +51,9 @@ final class ServerConnection {
     var pace: Pace?
     /// The timer of the next tick of the pace.
     var paceTimer: (any ClockTimer)?
-    /// The timer until which received bytes are on their way; meanwhile nothing is read.
+    /// The timer of received bytes that are still on their way over the link. No further bytes are read until it fires.
     var inputTimer: (any ClockTimer)?
-    /// Whether the client sends nothing more.
+    /// Whether the client has ended its side.
     var isInputEnded = false
     var isOpen = true
 
@@ -70,9 +70,9 @@ final class ServerConnection {
     }
 
     var hasOutput: Bool { !output.isEmpty }
-    /// The rest of the bytes that are sent next, which are a part of the output.
+    /// The number of unsent bytes in the first segment of the output.
     var nextCount: Int { (output.first?.count ?? 0) - sentCount }
-    /// Whether output waits for its pace.
+    /// Whether the output waits for its pace.
     var isPaused: Bool { hasOutput && pace?.allowance == 0 }
     /// Whether to wait until the system accepts bytes.
     var wantsOutput: Bool { hasOutput && !isPaused }

@@ -71,7 +71,7 @@ final class ServerLoop: @unchecked Sendable {
     private let mailbox = Locked(Mailbox())
     private let finished = DispatchGroup()
 
-    // Used on the loop's thread only.
+    // Only the loop's thread uses these variables.
     var link: NetworkLink
     private var connections: [Int: ServerConnection] = [:]
     private var lastConnection = 0
@@ -231,7 +231,7 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// Takes bytes from the buffer, at once or when they arrive over a slow link.
+    /// Passes the bytes in the buffer to the parser: at once or, over a slow link, when they arrive.
     private func take(_ count: Int, on connection: ServerConnection) {
         let wait = link.wait(for: count, .up, now: SystemClock().now)
         guard wait > 0 else {
@@ -244,7 +244,7 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// The connections between two requests, or before the first.
+    /// The connections between two requests, or before the first one.
     var idleConnections: [ServerConnection] {
         connections.values.filter { connection in
             if case .reading = connection.phase { !connection.hasBegunRequest } else { false }

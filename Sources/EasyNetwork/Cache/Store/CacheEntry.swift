@@ -97,13 +97,13 @@ extension NetworkCache {
 }
 
 extension NetworkCache.Entry: CustomStringConvertible, CustomReflectable {
-    /// Method and address, without user, password, query and fragment; status, size and date.
+    /// The method, the URL without user, password, query and fragment, the status, the size and the date.
     public var description: String {
         let address = url?.withoutSecrets ?? "of an unknown address"
         return "\(method) \(address): \(statusCode), \(bodyCount) bytes, received \(receivedAt.timestamp)".cleaned()
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// A mirror without children, so that a dump has no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 

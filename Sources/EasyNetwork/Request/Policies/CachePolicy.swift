@@ -141,7 +141,7 @@ struct CacheStorage: OptionSet, Sendable {
 }
 
 extension CachePolicy: CustomStringConvertible, CustomReflectable {
-    /// The reading, and the properties that differ from their defaults, without users and keys.
+    /// The reading, and the properties that differ from their defaults, without sensitive data and keys.
     public var description: String {
         String(
             listing: "CachePolicy",
@@ -157,6 +157,6 @@ extension CachePolicy: CustomStringConvertible, CustomReflectable {
         )
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// A mirror without children, so that a dump has no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

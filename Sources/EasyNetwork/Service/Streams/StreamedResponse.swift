@@ -184,11 +184,11 @@ public struct StreamedSequence<Element: Sendable>: AsyncSequence, AsyncIteratorP
 }
 
 extension StreamedResponse: CustomStringConvertible, CustomReflectable {
-    /// Status and address, without user, password, query and fragment.
+    /// The status and the URL, without user, password, query and fragment.
     public var description: String {
         "StreamedResponse \(statusCode) from \(url?.withoutSecrets ?? "an unknown address")"
     }
 
-    /// Without children, so that a dump has no secrets.
+    /// A mirror without children, so that a dump has no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
