@@ -13,7 +13,7 @@ extension Outbox {
     static let longWait: TimeInterval = 3_600
 
     /// Checks for changes since the last check. Called on a background thread, because it reads the directory.
-    func look() {
+    func checkForChanges() {
         // Query the network's status only if it has reported a change.
         let isReachable = !state.withLock { $0.networkHasChanged } || network.status != .unreachable
         let (changes, now) = (folder.changes, clock.now)
@@ -36,16 +36,16 @@ extension Outbox {
         #if os(Linux) || canImport(Darwin)
         // An app that is about to be suspended must not be notified that its own lock was released.
         if activity == nil, state.withLock({ $0.watch == nil }) {
-            let watch = OutboxWatch(folder.root) { [weak self] in self?.look() }
+            let watch = OutboxWatch(folder.root) { [weak self] in self?.checkForChanges() }
             let old = state.withLock { state in state.watch == nil ? exchange(&state.watch, with: watch) : watch }
             withExtendedLifetime(old) {}
         }
         #endif
-        if let network = service.configuration.settings.reachability { hear(network) }
+        if let network = service.configuration.settings.reachability { observe(network) }
     }
 
     /// Observes changes of the network from now on.
-    func hear(_ network: NetworkReachability) {
+    func observe(_ network: NetworkReachability) {
         guard state.withLock({ $0.networkTask == nil }) else { return }
         // The stream is created before the task starts, which can be late, so that no change in between is missed.
         let changes = network.changes
@@ -53,21 +53,21 @@ extension Outbox {
             for await _ in changes {
                 guard let self else { return }
                 self.state.withLock { $0.networkHasChanged = true }
-                WorkQueue.shared.add { self.look() }
+                WorkQueue.shared.add { self.checkForChanges() }
             }
         }
-        let isHeard = state.withLock { state in
+        let isNew = state.withLock { state in
             if state.networkTask == nil { state.networkTask = task }
             return state.networkTask == task
         }
-        if !isHeard { task.cancel() }
+        if !isNew { task.cancel() }
     }
 
     private func schedule() {
         let now = clock.now
         alarm.set(nextLook(at: now), clock) { [weak self] in
             guard let self else { return }
-            WorkQueue.shared.add { self.look() }
+            WorkQueue.shared.add { self.checkForChanges() }
         }
     }
 
@@ -97,7 +97,7 @@ extension Outbox {
         let time = time ?? clock.now
         for effect in state.withLock({ $0.logic.handle(event, at: time) }) {
             switch effect {
-            case .ring: folder.ring()
+            case .signalChange: folder.signalChange()
             case .cancel(let id): state.withLock { $0.entries[id]?.job }?.cancel()
             case .unlock: unlock()
             case .tellFailed(let id, let delay): tellFailure(id, error ?? NetworkError(code: .cancelled), delay)
@@ -173,7 +173,7 @@ extension Outbox {
             let semaphore = DispatchSemaphore(value: 0)
             state.withLock { $0.activity = .granted(semaphore) }
             WorkQueue.shared.add {
-                self.look()
+                self.checkForChanges()
                 // The outbox may have been stopped, or may have nothing to do.
                 self.endIdleActivity()
             }
@@ -265,7 +265,7 @@ extension Outbox {
                 if name.hasOptions { try addNextPeriod(of: name) }
                 try folder.remove(name, from: .entries)
             case .dead:
-                try folder.alone { () throws(NetworkError) in try folder.bury(name, Self.reason(phase)) }
+                try folder.alone { () throws(NetworkError) in try folder.makeDeadLetter(name, Self.reason(phase)) }
             }
             post(.settled(name.id, retryDelay: nil))
         } catch {

@@ -356,7 +356,7 @@ extension Outbox {
                 continue
             }
             let reason = Self.dependencyFailed(first, error)
-            try folder.bury(name, reason)
+            try folder.makeDeadLetter(name, reason)
             left.append((name.id, record.options, reason))
         }
         for name in found { try remove(name, from: .entries, &left) }
@@ -420,8 +420,8 @@ extension Outbox {
             if !found.isEmpty { try revive(found, of: dead, &revived) }
         }
         for id in rest {
-            folder.hasten(id, at: clock.date)
-            post(.hastened(id), onCallersThread: true)
+            folder.retryNow(id, at: clock.date)
+            post(.retryRequested(id), onCallersThread: true)
         }
     }
 

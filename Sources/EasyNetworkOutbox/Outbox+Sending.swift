@@ -76,11 +76,11 @@ extension Outbox {
         at begin: TimeInterval,
         _ conditions: Set<OutboxOptions.Condition>?
     ) {
-        if conditions != nil { hear(network) }
+        if conditions != nil { observe(network) }
         post(.ended(name.id, .postponed(wait)), at: begin)
         // The network may have changed before it was observed.
         if let conditions, wait.reason == .early, !wait.isFirm, areMet(conditions) {
-            post(.hastened(name.id))
+            post(.retryRequested(name.id))
         }
     }
 

@@ -254,7 +254,7 @@ public final class Outbox: Sendable {
         _ = try folder.lock()
         listen()
         post(.start, onCallersThread: true)
-        WorkQueue.shared.add { self.look() }
+        WorkQueue.shared.add { self.checkForChanges() }
     }
 
     /// Starts the outbox, delivers until it is empty or the deadline is reached, and then stops it. Jobs that are still
@@ -282,7 +282,7 @@ public final class Outbox: Sendable {
             let timer = clock.schedule(after: deadline) { over.set() }
             listen()
             post(.drain(number))
-            look()
+            checkForChanges()
             await over.wait()
             timer.cancel()
             let isRestarted = state.withLock { $0.waits.removeValue(forKey: number)?.isRestarted }

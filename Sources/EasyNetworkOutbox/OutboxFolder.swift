@@ -233,7 +233,7 @@ struct OutboxFolder: Sendable {
     }
 
     /// Makes an entry a dead letter. Call this method within ``alone(_:)``.
-    func bury(_ name: OutboxName, _ error: NetworkError) throws(NetworkError) {
+    func makeDeadLetter(_ name: OutboxName, _ error: NetworkError) throws(NetworkError) {
         let temporary = newTemporary()
         do throws(NetworkError) {
             try attempt {
@@ -300,7 +300,7 @@ struct OutboxFolder: Sendable {
     var tried: Set<UUID> { Set(((try? files.list(path("tries"))) ?? []).compactMap { UUID(uuidString: $0) }) }
 
     /// Makes an entry due at a date.
-    func hasten(_ id: UUID, at date: Date) {
+    func retryNow(_ id: UUID, at date: Date) {
         guard var tries = tries(of: id) else { return }
         tries.next = date
         note(tries, of: id)
@@ -515,11 +515,11 @@ struct OutboxFolder: Sendable {
     }
 
     /// Notifies the outbox that delivers of a change. A missing file is created.
-    func ring() {
+    func signalChange() {
         _ = try? count("changes")
     }
 
-    /// The number of calls of ``ring()`` so far, by all processes.
+    /// The number of calls of ``signalChange()`` so far, by all processes.
     var changes: Int { (try? files.look(path("changes")))??.size ?? 0 }
 
     /// Removes files that processes left behind when they were killed while writing.

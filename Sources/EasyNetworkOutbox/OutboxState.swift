@@ -54,7 +54,7 @@ struct OutboxState: Hashable, Sendable {
         /// This process has removed an entry from the directory.
         case removed(UUID)
         /// An entry that waits after a failure must be tried now.
-        case hastened(UUID)
+        case retryRequested(UUID)
         /// The dependencies of an entry, `nil` if it has left the directory; `changes` was read after the dead letters.
         case checked(UUID, after: [UUID]?, hasDeadLetter: Bool, changes: Int)
         case ended(UUID, End)
@@ -66,7 +66,7 @@ struct OutboxState: Hashable, Sendable {
         case lock
         case unlock
         /// Increases the counter, so that the outbox that delivers reads the directory.
-        case ring
+        case signalChange
         case list
         case check(OutboxName)
         case send(OutboxName)
@@ -201,8 +201,8 @@ struct OutboxState: Hashable, Sendable {
             if work[id] == nil { leave(id) }
             work[id]?.isGone = true
             if work[id]?.step == .sending { effects.append(.cancel(id)) }
-            if phase != .delivering { effects.append(.ring) }
-        case .hastened(let id): index.wake(id)
+            if phase != .delivering { effects.append(.signalChange) }
+        case .retryRequested(let id): index.wake(id)
         case .checked(let id, let after, let hasDeadLetter, let changes):
             checked(id, after, hasDeadLetter, changes, &effects)
         case .ended(let id, let end): ended(id, end, now, &effects)
@@ -359,7 +359,7 @@ struct OutboxState: Hashable, Sendable {
         // The entry was made a dead letter although that step failed, and has been revived.
         if index[verdict: name.id] == .dead { index[verdict: name.id] = nil }
         guard phase == .delivering else {
-            effects.append(.ring)
+            effects.append(.signalChange)
             isDue = true
             // Possibly no process delivers now, so this one requests the lock.
             if releasesLock, case .waiting = phase { ask(&effects) }

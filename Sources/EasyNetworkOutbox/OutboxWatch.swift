@@ -3,7 +3,7 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// Watches the directory of an outbox for changes by other processes: each ``OutboxFolder/ring()``, and the possible
+/// Watches the directory of an outbox for changes by other processes: each ``OutboxFolder/signalChange()``, and the possible
 /// release of a lock, even by a kill. See inotify(7).
 ///
 /// Some file systems report nothing, and network file systems report no changes by other machines. Check from time to
@@ -72,7 +72,7 @@ final class OutboxWatch: @unchecked Sendable {
 import Dispatch
 import Foundation
 
-/// Watches for each ``OutboxFolder/ring()`` of other processes. See kqueue(2).
+/// Watches for each ``OutboxFolder/signalChange()`` of other processes. See kqueue(2).
 final class OutboxWatch: @unchecked Sendable {
     // Sendable because the source is activated by the initializer and then only cancelled.
     private let source: any DispatchSourceFileSystemObject

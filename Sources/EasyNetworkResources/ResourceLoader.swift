@@ -300,8 +300,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         _ url: URL,
         _ variant: ResourceVariant<Resource>?,
         ignoresCache: Bool = false
-    ) -> ResourceLoad<Resource>.Wish {
-        ResourceLoad.Wish(key: key(of: url, variant), url: url, variant: variant, ignoresCache: ignoresCache)
+    ) -> ResourceLoad<Resource>.LoadRequest {
+        ResourceLoad.LoadRequest(key: key(of: url, variant), url: url, variant: variant, ignoresCache: ignoresCache)
     }
 
     private var now: TimeInterval { isTimeNeeded ? service.configuration.settings.clock.now : 0 }
@@ -309,7 +309,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     private func enter(
         _ member: ResourceMember<Resource>,
         _ rank: ResourceOrder.Rank,
-        _ wish: ResourceLoad<Resource>.Wish
+        _ wish: ResourceLoad<Resource>.LoadRequest
     ) {
         let now = now
         let (result, key) = state.withLock { state in

@@ -31,7 +31,7 @@ struct ResourceLoad<Resource: Sendable> {
     typealias Member = ResourceMember<Resource>
 
     /// A description of what to load, and how.
-    struct Wish: Sendable {
+    struct LoadRequest: Sendable {
         var key: ResourceKey
         let url: URL
         var variant: ResourceVariant<Resource>?
@@ -40,7 +40,7 @@ struct ResourceLoad<Resource: Sendable> {
 
     /// A number that tells the load from earlier loads of its key, and from its own earlier job.
     var number: Int
-    let wish: Wish
+    let wish: LoadRequest
     private var entries: [Member.ID: (member: Member, rank: ResourceOrder.Rank, number: Int)] = [:]
     private var lastNumber = 0
     /// The number of members of each rank.
@@ -55,7 +55,7 @@ struct ResourceLoad<Resource: Sendable> {
     /// For a variant, the key of the whole resource's load while the variant waits for it.
     var source: String?
 
-    init(number: Int, _ wish: Wish) {
+    init(number: Int, _ wish: LoadRequest) {
         (self.number, self.wish) = (number, wish)
     }
 
@@ -204,7 +204,7 @@ struct ResourceLoads<Resource: Sendable> {
     mutating func enter(
         _ member: Member,
         _ rank: ResourceOrder.Rank,
-        _ wish: Load.Wish,
+        _ wish: Load.LoadRequest,
         at now: TimeInterval
     ) -> Result<Resource, NetworkError>? {
         let name = wish.key.memory

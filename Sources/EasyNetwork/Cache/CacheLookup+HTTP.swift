@@ -39,8 +39,8 @@ extension CacheLookup {
 
     /// Returns the stored response that replaces an error, if the server or the request allows it (RFC 5861, section
     /// 4).
-    func standIn(_ candidate: StoredCandidate, for error: NetworkError, at date: Date) -> NetworkResponse? {
-        guard candidate.stored.standsIn(for: error, of: candidate.request, at: date) else { return nil }
+    func staleResponse(_ candidate: StoredCandidate, for error: NetworkError, at date: Date) -> NetworkResponse? {
+        guard candidate.stored.isUsable(onError: error, of: candidate.request, at: date) else { return nil }
         return NetworkResponse(candidate.entry, headers: candidate.stored.headers(at: date))
     }
 

@@ -7,28 +7,28 @@ extension ItemOperation {
     final func tellEnd(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
         // Read the setting before taking the lock, which protects it too.
         let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
-        var unheard = ItemOperationState.Closures()
+        var unreported = ItemOperationState.Closures()
         // Release everything taken here outside the lock, including the delegate, because this may be its last
         // reference.
         let (source, call, delegate, result, waits, keep) = state.withLock { state in
             state.isClosed = true
             let delegate = state.delegate
-            let isHeard = !isSilent && (delegate != nil || state.closures.hear(error))
-            if !isHeard {
+            let hasHandlers = !isSilent && (delegate != nil || state.closures.handle(error))
+            if !hasHandlers {
                 state.delegate = nil
-                swap(&state.closures, &unheard)
+                swap(&state.closures, &unreported)
                 // The cached item may still have to be delivered, and its delivery takes this closure.
-                if state.cachedDelivery != nil { state.closures.cached = unheard.cached.take() }
+                if state.cachedDelivery != nil { state.closures.cached = unreported.cached.take() }
             }
             return (
                 state.source.take(), state.call.take(), delegate,
-                isHeard ? error.map(Result.failure) ?? state.item.map(Result.success) : nil,
+                hasHandlers ? error.map(Result.failure) ?? state.item.map(Result.success) : nil,
                 (meter: state.meter, cached: state.cachedDelivery, preprocess: state.closures.preprocess.take()),
                 // For a hidden job, the jobs that share its response store it.
                 ownTraits.isHidden ? nil : state.keep.take()
             )
         }
-        withExtendedLifetime((source, delegate, unheard)) {}
+        withExtendedLifetime((source, delegate, unreported)) {}
         // The user's code may have finished the operation.
         if error != nil { call?.cancel() }
         var done = done

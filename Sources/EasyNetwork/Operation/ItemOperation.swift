@@ -459,8 +459,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return error.isSilent || error.code == .cancelled && silencesCancellation
     }
 
-    override func failedUnheard(_ error: NetworkError) {
-        if !hasSentRequest { super.failedUnheard(error) }
+    override func handleUnreportedError(_ error: NetworkError) {
+        if !hasSentRequest { super.handleUnreportedError(error) }
     }
 
     override func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {

@@ -24,7 +24,7 @@ struct ItemOperationState {
         var onMain: ClosuresOnMain?
 
         /// Returns whether the operation calls one of the closures at this end.
-        func hear(_ error: NetworkError?) -> Bool {
+        func handle(_ error: NetworkError?) -> Bool {
             preprocess != nil || willDeliver != nil || onMain != nil
                 || (error == nil ? success != nil || successWithResponse != nil : failure != nil)
         }

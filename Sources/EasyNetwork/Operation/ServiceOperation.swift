@@ -143,7 +143,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         return true
     }
 
-    func failedUnheard(_ error: NetworkError) {
+    func handleUnreportedError(_ error: NetworkError) {
         finish(error)
     }
 

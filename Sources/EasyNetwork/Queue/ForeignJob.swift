@@ -3,7 +3,7 @@ import Foundation
 extension Operation {
     /// The operation itself, or the ``ForeignJob`` that represents it.
     var asNetworkOperation: NetworkOperation {
-        (self as? NetworkOperation) ?? ForeignJob.standing(for: self)
+        (self as? NetworkOperation) ?? ForeignJob.proxy(for: self)
     }
 }
 
@@ -45,7 +45,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
         return queue
     }()
 
-    static func standing(for operation: Operation) -> ForeignJob {
+    static func proxy(for operation: Operation) -> ForeignJob {
         all.withLock { all in
             if let job = all[ObjectIdentifier(operation)]?.object { return job }
             let job = ForeignJob(operation)

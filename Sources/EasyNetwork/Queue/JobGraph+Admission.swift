@@ -39,7 +39,7 @@ extension JobGraph {
 
     /// Returns the job that has yielded for the longest time, if that is at least ``absenceLimit``.
     private mutating func takeLongAbsent(at now: TimeInterval) -> Job? {
-        guard isLongAbsentNext, !yielded.isEmpty, everything.isBelowLimit else { return nil }
+        guard isLongAbsentNext, !yielded.isEmpty, queueLane.isBelowLimit else { return nil }
         let job = yielded.filter { job in
             job.phase == .returning && job.yieldedAt ?? now <= now - Self.absenceLimit
                 && firstFullLane(of: job, at: now) == nil
@@ -51,7 +51,7 @@ extension JobGraph {
     }
 
     private mutating func takeNext(needingSlot: Bool, at now: TimeInterval) -> Job? {
-        while !needingSlot || everything.isBelowLimit, let job = best(needingSlot: needingSlot, at: now) {
+        while !needingSlot || queueLane.isBelowLimit, let job = best(needingSlot: needingSlot, at: now) {
             if let line = job.line, let full = firstFullLane(of: job, at: now) {
                 move(line, to: full, at: now)
             } else {
@@ -94,7 +94,7 @@ extension JobGraph {
         }
         guard let lane = job.line?.lane else { return }
         // A job that was overtaken for so long must not yield its slot at once.
-        if isDue(lane.rows[own]) { job.wentOnAt = now }
+        if isDue(lane.rows[own]) { job.resumedAt = now }
         lane.rows[own].overtakenCount = 0
     }
 
@@ -104,13 +104,13 @@ extension JobGraph {
     }
 
     /// Returns whether a job that yields would get the slot itself, because its priority has been overtaken so often.
-    func yieldsForNothing(_ job: Job) -> Bool {
+    func wouldRegainSlot(_ job: Job) -> Bool {
         isDue(mainLane.rows[Row.index(job.priority, needsSlot: true)])
     }
 
     private func firstFullLane(of job: Job, at now: TimeInterval) -> Lane? {
         job.lanes.first { job.counts(in: $0) && !$0.hasRoom(for: job, at: now) }
-            ?? (job.needsSlot && !everything.hasRoom(for: job, at: now) ? everything : nil)
+            ?? (job.needsSlot && !queueLane.hasRoom(for: job, at: now) ? queueLane : nil)
     }
 
     private mutating func takeSlot(for job: Job, at now: TimeInterval) {
@@ -132,12 +132,12 @@ extension JobGraph {
     }
 
     private mutating func changeCounts(of job: Job, _ change: (Lane) -> Void) {
-        if job.needsSlot { change(everything) }
+        if job.needsSlot { change(queueLane) }
         for lane in job.lanes where job.counts(in: lane) {
             change(lane)
             refresh(lane)
         }
-        refresh(everything)
+        refresh(queueLane)
     }
 
     // MARK: - Urgent jobs
@@ -155,7 +155,7 @@ extension JobGraph {
         var search = UrgentSearch(now: now)
         for priority in (Int(lowest.rawValue) + 1..<JobPriority.count).reversed() where search.best == nil {
             search.givers = yielding.filter {
-                $0.priority.rawValue < priority && $0.priority <= ceiling && !yieldsForNothing($0)
+                $0.priority.rawValue < priority && $0.priority <= ceiling && !wouldRegainSlot($0)
             }
             if !search.givers.isEmpty { find(&search, Row.index(.veryLow, needsSlot: true) + priority) }
         }
@@ -185,7 +185,7 @@ extension JobGraph {
         job.traits.mayYield = mayYield
         guard isRunning else { return false }
         if job.mayYield {
-            if job.wentOnAt > -.infinity { job.wentOnAt = actions.now }
+            if job.resumedAt > -.infinity { job.resumedAt = actions.now }
             yielding.append(job)
             admit(&actions)
         } else {
@@ -220,7 +220,7 @@ extension JobGraph {
 
     private mutating func find(_ search: inout UrgentSearch, _ row: Int) {
         // If more jobs run than a lowered limit allows, freeing a single slot is not enough.
-        guard everything.isBelowLimit || everything.runningCount == everything.limit else { return }
+        guard queueLane.isBelowLimit || queueLane.runningCount == queueLane.limit else { return }
         for lane in openLanes {
             // Move lines as if slots were free, although none is. A line moves to a full lane, which is searched below,
             // or to a lane whose rate holds it back.
@@ -228,16 +228,16 @@ extension JobGraph {
                 let full = job.lanes.first {
                     $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: search.now)
                 }
-                let isHeldBack = lane !== everything && everything.rateOpens(for: job) > search.now
-                guard let other = full ?? (isHeldBack ? everything : nil) else {
+                let isHeldBack = lane !== queueLane && queueLane.rateOpens(for: job) > search.now
+                guard let other = full ?? (isHeldBack ? queueLane : nil) else {
                     _ = consider(job, &search)
                     break
                 }
                 move(line, to: other, at: search.now)
             }
         }
-        // The lane `everything` contains the jobs that have waited for the rate of the queue.
-        var closed = everything.isOpen ? [] : [everything]
+        // The lane `queueLane` contains the jobs that have waited for the rate of the queue.
+        var closed = queueLane.isOpen ? [] : [queueLane]
         for lane in search.givers.lazy.flatMap(\.lanes)
         where !lane.isOpen && lane.runningCount == lane.limit && !closed.contains(where: { $0 === lane }) {
             closed.append(lane)
@@ -281,10 +281,10 @@ extension JobGraph {
 
     /// Returns another lane that holds the job back, and that no slot of the givers would open.
     private func otherObstacle(of job: Job, in lane: Lane, _ search: UrgentSearch) -> Lane? {
-        (job.lanes + [everything]).first { other in
+        (job.lanes + [queueLane]).first { other in
             guard other !== lane, job.counts(in: other) else { return false }
             if other.rateOpens(for: job) > search.now { return true }
-            if other.isBelowLimit || other === everything { return false }
+            if other.isBelowLimit || other === queueLane { return false }
             return other.runningCount != other.limit
                 || !search.givers.contains { $0.lanes.contains { $0 === other } }
         }
@@ -300,11 +300,11 @@ extension JobGraph {
             full.allSatisfy { lane in giver.lanes.contains { $0 === lane } }
         }
         // The lowest priority yields, and among equals the job that has run longest.
-        let giver = givers.filter { $0.wentOnAt + Self.yieldingInterval <= search.now }
-            .min { ($0.priority, $0.wentOnAt) < ($1.priority, $1.wentOnAt) }
+        let giver = givers.filter { $0.resumedAt + Self.yieldingInterval <= search.now }
+            .min { ($0.priority, $0.resumedAt) < ($1.priority, $1.resumedAt) }
         if let giver {
             search.best = (urgent, giver)
-        } else if let first = givers.map(\.wentOnAt).min() {
+        } else if let first = givers.map(\.resumedAt).min() {
             search.wake(at: first + Self.yieldingInterval)
         }
         return giver != nil
@@ -314,8 +314,8 @@ extension JobGraph {
 
     /// The number of jobs that can have a slot at once. `nil` means no limit.
     var limit: Int? {
-        get { everything.limit }
-        set { setLimit(newValue, for: .everything) }
+        get { queueLane.limit }
+        set { setLimit(newValue, for: .queueLane) }
     }
 
     /// - Parameter limit: the limit of this key; `nil` removes it.
@@ -350,12 +350,12 @@ extension JobGraph {
         switch key {
         case .exclusion: 1
         case .host: limits[key] ?? hostLimit
-        case .everything, .tag, .group: limits[key]
+        case .queueLane, .tag, .group: limits[key]
         }
     }
 
     /// The rate of the whole queue.
-    var rate: RateLimit? { everything.gate?.limit }
+    var rate: RateLimit? { queueLane.gate?.limit }
 
     /// - Parameter rate: the rate of this key; `nil` removes it. Tokens that were taken stay taken when the rate
     ///   changes.
@@ -392,7 +392,7 @@ extension JobGraph {
     private func obstacle(ofFull lane: Lane) -> WaitReason {
         let limit = lane.limit ?? 0
         switch lane.key {
-        case .everything: return .limit(limit)
+        case .queueLane: return .limit(limit)
         case .host(let host): return .hostLimit(host: host, limit)
         case .tag(let tag): return .tagLimit(tag: tag, limit)
         case .exclusion(let category): return .mutualExclusion(category: category)
@@ -419,7 +419,7 @@ extension JobGraph {
             last = .slotYielded
         } else if lane === mainLane {
             // The main lane's first jobs are examined whenever a slot is free, so they waited for a slot.
-            last = everything.limit.map { .limit($0) }
+            last = queueLane.limit.map { .limit($0) }
         } else if lane.limit == nil {
             last = .rate(seconds: 0)
         } else if lane.gate == nil {
@@ -458,7 +458,7 @@ extension JobGraph {
     /// Removes a lane without jobs. A lane is kept while it has a rate, and while there are few lanes, because the next
     /// request usually goes to the same host.
     private mutating func removeIfUnused(_ lane: Lane) {
-        guard lane.userCount == 0, lane !== everything else { return }
+        guard lane.userCount == 0, lane !== queueLane else { return }
         if case .group = lane.key {
             // The limit of a batch is removed with its last child.
             limits[lane.key] = nil
@@ -480,7 +480,7 @@ extension JobGraph {
             if let last { key.lanes.formUnion([ObjectIdentifier(last), ObjectIdentifier(lane)]) }
             last = lane
         }
-        if key.lanes.isEmpty { return (last ?? everything).ownLine(row, isReturning: job.isReturning) }
+        if key.lanes.isEmpty { return (last ?? queueLane).ownLine(row, isReturning: job.isReturning) }
         if let line = lines[key] { return line }
         let line = Line(row, isReturning: job.isReturning, key: key)
         lines[key] = line

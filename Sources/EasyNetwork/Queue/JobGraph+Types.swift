@@ -3,7 +3,7 @@ import Foundation
 /// A property by which a queue counts and limits jobs together.
 enum LimitKey: Hashable, Sendable {
     /// All jobs that need a slot.
-    case everything
+    case queueLane
     case host(String)
     case tag(String)
     /// The jobs of one category, which run one at a time.
@@ -16,7 +16,7 @@ enum LimitKey: Hashable, Sendable {
     var countsWithoutSlot: Bool {
         switch self {
         case .exclusion, .group: true
-        case .everything, .host, .tag: false
+        case .queueLane, .host, .tag: false
         }
     }
 }
@@ -134,9 +134,9 @@ extension JobGraph {
         var yieldedAt: TimeInterval?
         /// The time from which the job must run for ``JobGraph/yieldingInterval`` before it yields, such as its last
         /// resume.
-        var wentOnAt = -TimeInterval.infinity
+        var resumedAt = -TimeInterval.infinity
         /// Whether the queue is about to post the job's start to its listeners.
-        var isStartUntold = false
+        var isStartUnreported = false
         /// The reason why the job waits or waited for its slot; `nil` unless ``JobGraph/notesWaits``.
         var wait: WaitNote?
 

@@ -67,9 +67,9 @@ struct JobGraph<Payload> {
     /// searched.
     var slotlessCount = 0
     /// The lane of all jobs that need a slot, with their limit and their rate.
-    let everything = Lane(.everything)
+    let queueLane = Lane(.queueLane)
     /// The lane of the jobs that have just become ready.
-    let mainLane = Lane(.everything)
+    let mainLane = Lane(.queueLane)
     var lanes: [LimitKey: Lane]
     /// The lanes that contain waiting jobs and are below their limit.
     var openLanes: [Lane] = []
@@ -77,7 +77,7 @@ struct JobGraph<Payload> {
     var lines: [LineKey: Line] = [:]
 
     init(limit: Int? = nil) {
-        lanes = [.everything: everything]
+        lanes = [.queueLane: queueLane]
         self.limit = limit
     }
 
@@ -241,7 +241,7 @@ struct JobGraph<Payload> {
                 actions.granted += job.slotActions.take()
                 if job.hasYielded {
                     endYield(of: job)
-                    job.wentOnAt = actions.now
+                    job.resumedAt = actions.now
                     actions.goOn.append(payload)
                 }
             } else {
@@ -325,7 +325,7 @@ struct JobGraph<Payload> {
         }
         job.phase = .blocked
         job.waitingFor = 1
-        job.isStartUntold = false
+        job.isStartUnreported = false
         return true
     }
 

@@ -12,7 +12,7 @@ extension NetworkQueue: CustomStringConvertible {
             let graph = state.graph
             let lanes = graph.limits.map { ($0.key, $0.value, graph.lanes[$0.key]?.runningCount ?? 0) }
             return (
-                graph.count, graph.everything.runningCount, graph.limit, graph.hostLimit, graph.rate, lanes,
+                graph.count, graph.queueLane.runningCount, graph.limit, graph.hostLimit, graph.rate, lanes,
                 graph.isSuspended, state.shutDownPlace
             )
         }
@@ -35,7 +35,7 @@ extension LimitKey {
         switch self {
         case .host(let host): host
         case .tag(let tag): "tag '\(tag)'"
-        case .everything, .exclusion, .group: nil
+        case .queueLane, .exclusion, .group: nil
         }
     }
 }

@@ -42,7 +42,7 @@ extension NetworkQueue {
             for job in state.graph.jobs {
                 note(.added(waitingFor: job.dependencies.compactMap(\.job.payload?.original)), job, for: number)
                 // The start of a job that is being prepared is the start of its work, which is yet to come.
-                guard !job.isWaiting, job.phase != .ending, !job.traits.needsPreparing, !job.isStartUntold else {
+                guard !job.isWaiting, job.phase != .ending, !job.traits.needsPreparing, !job.isStartUnreported else {
                     continue
                 }
                 note(.started, job, for: number)
@@ -64,8 +64,8 @@ extension NetworkQueue {
 
     /// Notes that a job was started. Called under the lock.
     func noteStart(of job: Job) {
-        job.isStartUntold = false
-        if broadcast.isHeard { note(.started, job) }
+        job.isStartUnreported = false
+        if broadcast.hasListeners { note(.started, job) }
         job.wait = nil
     }
 

@@ -39,11 +39,12 @@ extension NetworkQueue {
         let added = executor.announcing(.jobs) {
             step { state, actions -> Job? in
                 let id = ObjectIdentifier(operation)
-                let job = (state.outside.isEmpty ? nil : state.outside.removeValue(forKey: id)) ?? Job(operation)
+                let job =
+                    (state.externalJobs.isEmpty ? nil : state.externalJobs.removeValue(forKey: id)) ?? Job(operation)
                 // Take the operation's lock inside the queue's. An operation never calls its queue under its own lock.
                 guard let adoption = operation.adopt(Scheduling(queue: self, job: job)) else {
                     // The operation belongs to another queue. Jobs of this queue that depend on it keep waiting.
-                    state.outside[id] = job
+                    state.externalJobs[id] = job
                     state.graph.forgetIfUnwanted(job, &actions)
                     return nil
                 }
@@ -52,7 +53,9 @@ extension NetworkQueue {
                 state.graph.submit(job, priority: priority, keys: keys, traits)
                 if foreign != nil { state.foreignWatch.add(job) }
                 outside = link(job, to: adoption.dependencies, &state)
-                if broadcast.isHeard { note(.added(waitingFor: adoption.dependencies.map(\.operation.original)), job) }
+                if broadcast.hasListeners {
+                    note(.added(waitingFor: adoption.dependencies.map(\.operation.original)), job)
+                }
                 mayBeInCycle =
                     !job.dependencies.isEmpty
                     && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
@@ -110,7 +113,7 @@ extension NetworkQueue {
         for dependency in dependencies {
             let other = node(of: dependency.operation, state) ?? Job(dependency.operation)
             if other.phase == .expected, other.dependents.isEmpty {
-                state.outside[ObjectIdentifier(dependency.operation)] = other
+                state.externalJobs[ObjectIdentifier(dependency.operation)] = other
                 outside.append(other)
             }
             state.graph.addDependency(of: job, on: other, dependency.policy)
@@ -123,7 +126,7 @@ extension NetworkQueue {
     /// An operation that is just leaving still refers to its node, which is gone. Jobs may already wait for its end.
     func node(of operation: NetworkOperation, _ state: State) -> Job? {
         if let own = operation.job(in: self), own.phase != .gone { return own }
-        return state.outside[ObjectIdentifier(operation)]
+        return state.externalJobs[ObjectIdentifier(operation)]
     }
 
     /// Waits for the end of an operation that jobs of this queue wait for, and that is not a job of this queue.
@@ -133,7 +136,7 @@ extension NetworkQueue {
         operation.whenFinished {
             self.step { state, actions in
                 // If the operation has become a job of this queue, `operationDidFinish` handles its end.
-                guard state.outside[ObjectIdentifier(operation)] === outside else { return }
+                guard state.externalJobs[ObjectIdentifier(operation)] === outside else { return }
                 state.graph.finish(outside, succeeded: operation.error == nil, &actions)
             }
         }
@@ -264,7 +267,7 @@ extension NetworkQueue {
     private func park(_ job: Job, evenIfReturning: Bool = false, _ state: inout State, _ actions: inout Actions) {
         let had = job.phase == .running
         state.graph.park(job, evenIfReturning: evenIfReturning, &actions)
-        if had, job.phase == .parked, broadcast.isHeard { note(.slotReleased, job) }
+        if had, job.phase == .parked, broadcast.hasListeners { note(.slotReleased, job) }
     }
 }
 

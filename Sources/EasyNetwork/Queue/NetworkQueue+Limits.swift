@@ -9,7 +9,7 @@ extension NetworkQueue {
         set {
             executor.announcing(.isSuspended) {
                 changeAdmission { graph in
-                    if graph.isSuspended != newValue, broadcast.isHeard {
+                    if graph.isSuspended != newValue, broadcast.hasListeners {
                         broadcast.note(event(newValue ? .suspended : .resumed))
                     }
                     graph.isSuspended = newValue
@@ -80,7 +80,7 @@ extension NetworkQueue {
     /// The rate at which jobs start, for all hosts together. Defaults to `nil`: no limit.
     public var rateLimit: RateLimit? {
         get { state.withLock { $0.graph.rate } }
-        set { changeAdmission { $0.setRate(newValue, for: .everything) } }
+        set { changeAdmission { $0.setRate(newValue, for: .queueLane) } }
     }
 
     /// Limits the rate at which jobs of this host start. `nil` removes the limit. By default, there is none.
@@ -178,7 +178,7 @@ extension NetworkQueue {
 
     /// Notes what the jobs waited for before they request a slot. Called under the lock.
     func noteWaitBefore(_ reason: WaitReason, _ jobs: [Job]) {
-        guard broadcast.isHeard else { return }
+        guard broadcast.hasListeners else { return }
         for job in jobs { job.wait = WaitNote(since: 0, before: reason) }
     }
 

@@ -65,7 +65,7 @@ extension NetworkQueue {
             guard let job = operation.job(in: self) else { return }
             let node = node(of: carrier, state) ?? (carrier.isTaken ? nil : Job(carrier))
             guard let node else { return }
-            if node.phase == .expected { state.outside[ObjectIdentifier(carrier)] = node }
+            if node.phase == .expected { state.externalJobs[ObjectIdentifier(carrier)] = node }
             state.graph.lendPriority(of: job, to: node)
         }
     }

@@ -10,7 +10,7 @@ extension NetworkQueue {
     private struct Work {
         var actions: Actions
         var reachability: NetworkReachability?
-        var isHeard = false
+        var hasListeners = false
     }
 
     /// Performs one step of the graph, and the work that the step leaves.
@@ -27,7 +27,7 @@ extension NetworkQueue {
         // Use a loop instead of recursion, because 100,000 jobs may turn out not to be ready.
         while true {
             let isSlotFree = act(on: work)
-            if work.isHeard { broadcast.deliver() }
+            if work.hasListeners { broadcast.deliver() }
             guard isSlotFree else { return result }
             work = Work(actions: Actions(now: clock.now))
             perform({ $0.graph.admit(&$1) }, &work)
@@ -37,14 +37,14 @@ extension NetworkQueue {
     @discardableResult
     private func perform<Result>(_ body: (inout State, inout Actions) -> Result, _ work: inout Work) -> Result {
         state.withLock { state in
-            state.graph.notesWaits = broadcast.isHeard
+            state.graph.notesWaits = broadcast.hasListeners
             let result = body(&state, &work.actions)
-            for operation in work.actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
+            for operation in work.actions.forget { state.externalJobs[ObjectIdentifier(operation)] = nil }
             for operation in work.actions.end { operation.core.withLock { $0.isStartedToEnd = true } }
             work.reachability = state.reachability
-            work.isHeard = broadcast.isHeard
-            if work.isHeard {
-                for operation in work.actions.start { operation.job(in: self)?.isStartUntold = true }
+            work.hasListeners = broadcast.hasListeners
+            if work.hasListeners {
+                for operation in work.actions.start { operation.job(in: self)?.isStartUnreported = true }
                 for operation in work.actions.yield {
                     if let job = operation.job(in: self) { note(.slotYielded, job) }
                 }
@@ -52,7 +52,7 @@ extension NetworkQueue {
                     guard let job = operation.job(in: self) else { continue }
                     // A job that was prepared first has its first slot now.
                     guard job.isReturning else {
-                        job.isStartUntold = true
+                        job.isStartUnreported = true
                         continue
                     }
                     note(.slotRegained, job)
@@ -80,13 +80,13 @@ extension NetworkQueue {
                 continue
             }
             // A job that is prepared first has no slot yet.
-            if work.isHeard, !operation.traits.needsPreparing { tellOfStart(operation) }
+            if work.hasListeners, !operation.traits.needsPreparing { postStart(of: operation) }
             WorkQueue.run { operation.startOnWorkQueue() }
         }
         return isSlotFree
     }
 
-    private func tellOfStart(_ operation: NetworkOperation) {
+    private func postStart(of operation: NetworkOperation) {
         state.withLock { _ in
             if let job = operation.job(in: self) { noteStart(of: job) }
         }
@@ -104,7 +104,7 @@ extension NetworkQueue {
         var hasNoDeadlines = false
         let emptyWaiters = executor.announcing(.jobs) {
             stepMakingRoom { state, actions -> [Int: @Sendable () -> Void] in
-                if broadcast.isHeard { note(.finished(error), job) }
+                if broadcast.hasListeners { note(.finished(error), job) }
                 state.graph.finish(job, succeeded: error == nil, &actions)
                 if !state.deadlines.isEmpty {
                     state.deadlines.remove(job)

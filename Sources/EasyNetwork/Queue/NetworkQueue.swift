@@ -54,7 +54,7 @@ public final class NetworkQueue: Sendable {
     struct State {
         var graph: JobGraph<NetworkOperation>
         /// The nodes of operations that jobs wait for and that are not jobs of this queue. The graph keeps them alive.
-        var outside: [ObjectIdentifier: Job] = [:]
+        var externalJobs: [ObjectIdentifier: Job] = [:]
         /// The foreign operations to check.
         var foreignWatch = ForeignJobWatch()
         /// The closures to call when the queue becomes empty, by the numbers of their waits.
@@ -107,7 +107,7 @@ public final class NetworkQueue: Sendable {
         self.clock = clock
         var graph = JobGraph<NetworkOperation>(limit: Self.limit(maxConcurrentOperationCount))
         graph.hostLimit = Self.limit(maxConcurrentOperationCountPerHost)
-        graph.setRate(rateLimit, for: .everything)
+        graph.setRate(rateLimit, for: .queueLane)
         graph.overtakingLimit = 100
         state = Locked(State(graph: graph))
         executor.owner = self

@@ -166,7 +166,7 @@ extension Call {
 
         @inline(never)
         private func begin() -> Step {
-            if let replaced = snapshot.replacedContentType, call.isHeard, host.isFirstTold(of: snapshot.request) {
+            if let replaced = snapshot.replacedContentType, call.hasListeners, host.isFirstTold(of: snapshot.request) {
                 call.tell(.contentTypeReplaced(replaced.given, by: replaced.sent))
             }
             return .attempt(Cause(reason: .first), after: nil)
@@ -513,7 +513,7 @@ extension Call {
             }
             guard case .failure(let error) = outcome else { return .done(outcome) }
             guard let delay = retryDelay(after: error, exchange?.arrival ?? Arrival()) else {
-                return .done(standIn(for: error).map { .success($0) } ?? outcome)
+                return .done(staleResponse(for: error).map { .success($0) } ?? outcome)
             }
             let next = Step.attempt(Cause(reason: .retry, delay: delay), after: error)
             return .wait(.delay(delay, after: error), then: next)
@@ -565,8 +565,9 @@ extension Call {
         }
 
         /// Returns a stale response instead of an error, if the policy and the response allow it.
-        private func standIn(for error: NetworkError) -> NetworkResponse? {
-            guard let candidate = cache.candidate, let stale = lookup?.standIn(candidate, for: error, at: clock.date),
+        private func staleResponse(for error: NetworkError) -> NetworkResponse? {
+            guard let candidate = cache.candidate,
+                let stale = lookup?.staleResponse(candidate, for: error, at: clock.date),
                 var response = snapshot.accepted(stale)
             else { return nil }
             response.history = call.history

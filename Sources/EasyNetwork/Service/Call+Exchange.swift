@@ -218,7 +218,7 @@ extension Call.Attempts {
             }
             mayHaveReached = adopted(error).mayHaveReachedServer
         }
-        call.tell(.attemptEnded(history[history.count - 1].told(with: beginning), outcome))
+        call.tell(.attemptEnded(history[history.count - 1].adding(beginning: beginning), outcome))
         guard mayHaveReached, !snapshot.retry.methods.contains(message.method) else { return history }
         let key = message.headers[Self.keyField]
         if !safety.mayHaveActed, let key { safety = .withKey(key) } else { safety = .unsafe(key: key) }

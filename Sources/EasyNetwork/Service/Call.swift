@@ -289,20 +289,20 @@ final class Call: Sendable {
     // MARK: - Events
 
     /// Whether the host, or the queue of the job, has listeners.
-    var isHeard: Bool { host.broadcast.isHeard || queueBroadcast?.isHeard == true }
+    var hasListeners: Bool { host.broadcast.hasListeners || queueBroadcast?.hasListeners == true }
 
     /// The number of first bytes that listeners want of a body that is consumed as it arrives; 0 if no listener wants
     /// any.
     var wantedBodyCount: Int {
-        isHeard ? max(host.broadcast.wantedBodyCount, queueBroadcast?.wantedBodyCount ?? 0) : 0
+        hasListeners ? max(host.broadcast.wantedBodyCount, queueBroadcast?.wantedBodyCount ?? 0) : 0
     }
 
     /// Posts an event to the listeners of the job's queue and of the host, if there are any.
     func tell(_ kind: @autoclosure () -> NetworkEvent.Kind) {
-        guard isHeard else { return }
+        guard hasListeners else { return }
         let kind = kind()
         var told = job?.tell(kind, callNumber: number) ?? []
-        if job == nil, let queueBroadcast, queueBroadcast.isHeard {
+        if job == nil, let queueBroadcast, queueBroadcast.hasListeners {
             // Several jobs can wait for the refresh, so the event names no job.
             told = queueBroadcast.post(NetworkEvent(kind, callNumber: number, host: host.host, trace: trace))
         }
@@ -310,7 +310,7 @@ final class Call: Sendable {
     }
 
     /// The service for the messages of a refresh. Their events are posted to the queue of this call's job.
-    var refreshService: EasyNetworkService { EasyNetworkService(CallGroup(host, heardBy: queueBroadcast)) }
+    var refreshService: EasyNetworkService { EasyNetworkService(CallGroup(host, broadcast: queueBroadcast)) }
 
     // MARK: - Messages
 

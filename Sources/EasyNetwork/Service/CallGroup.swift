@@ -23,7 +23,7 @@ final class CallGroup: Sendable {
         /// How the last call of the operation ended; nil before any call has ended.
         var lastEnd: Result<Void, NetworkError>?
         /// The error of a call of the operation, if it was not reported to a closure and no later end was.
-        var unheardError: NetworkError?
+        var unreportedError: NetworkError?
         /// The number of calls by `request(_:success:failure:cached:)` whose closures have not returned.
         var pendingCallbackCount = 0
         /// Set when the closures of all those calls have returned.
@@ -45,7 +45,7 @@ final class CallGroup: Sendable {
     /// Creates a group without a parent.
     ///
     /// - Parameter broadcast: For the calls of a refresh, the listeners that get their events. Defaults to `nil`.
-    init(_ host: HostConfiguration, heardBy broadcast: EventBroadcast? = nil) {
+    init(_ host: HostConfiguration, broadcast: EventBroadcast? = nil) {
         self.host = host
         self.broadcast = broadcast
         parent = nil
@@ -170,21 +170,21 @@ final class CallGroup: Sendable {
         error.isSilent && (state.withLock { $0.refusal?.isSilent } ?? parent?.isSilenced(error) ?? false)
     }
 
-    func callbackIsPending() {
+    func noteCallbackPending() {
         state.withLock { $0.pendingCallbackCount += 1 }
     }
 
     /// Notes that the closures of a call have returned, or are not called.
     ///
     /// - Returns: The unreported error, if no call of the operation is left.
-    func callbackIsDone() -> NetworkError? {
-        let (callbacksDone, unheard) = state.withLock { state -> (Promise<Void>?, NetworkError?) in
+    func noteCallbackReturned() -> NetworkError? {
+        let (callbacksDone, unreported) = state.withLock { state -> (Promise<Void>?, NetworkError?) in
             state.pendingCallbackCount -= 1
             guard state.pendingCallbackCount == 0 else { return (nil, nil) }
-            return (state.callbacksDone.take(), state.calls.isEmpty ? state.unheardError : nil)
+            return (state.callbacksDone.take(), state.calls.isEmpty ? state.unreportedError : nil)
         }
         callbacksDone?.set()
-        return unheard
+        return unreported
     }
 
     /// Set when the closures of all refused calls have returned. Nil if the group refuses no calls, or no closures are
@@ -204,21 +204,21 @@ final class CallGroup: Sendable {
     ///
     /// - Parameters:
     ///   - error: The error; nil for success.
-    ///   - isHeard: Whether a closure or a task receives the end. Defaults to `true`.
-    func noteEnd(of error: NetworkError?, isHeard: Bool = true) {
+    ///   - isReported: Whether a closure or a task receives the end. Defaults to `true`.
+    func noteEnd(of error: NetworkError?, isReported: Bool = true) {
         // The previous errors are released outside the lock.
         let old = state.withLock { state -> (NetworkError?, Result<Void, NetworkError>?)? in
-            let unheard = state.unheardError
+            let unreported = state.unreportedError
             // Among several unreported errors, the last one counts. A cancellation does not replace another error.
-            if isHeard {
-                state.unheardError = nil
-            } else if let error, unheard == nil || error.code != .cancelled {
-                state.unheardError = error
+            if isReported {
+                state.unreportedError = nil
+            } else if let error, unreported == nil || error.code != .cancelled {
+                state.unreportedError = error
             }
             // Other calls may have been cancelled because of how the first one ended.
-            if error?.code == .cancelled, state.lastEnd != nil { return (unheard, nil) }
+            if error?.code == .cancelled, state.lastEnd != nil { return (unreported, nil) }
             defer { state.lastEnd = error.map { .failure($0) } ?? .success(()) }
-            return (unheard, state.lastEnd)
+            return (unreported, state.lastEnd)
         }
         withExtendedLifetime(old) {}
     }

@@ -37,7 +37,7 @@ protocol CallOwner: Operation, Sendable {
     /// then, so the job ends.
     func endsSilently(after error: NetworkError) -> Bool
     /// Ends the job with the failure of a call that was not reported to a closure. No other call is running.
-    func failedUnheard(_ error: NetworkError)
+    func handleUnreportedError(_ error: NetworkError)
 }
 
 extension CallOwner {
@@ -70,7 +70,7 @@ extension CallOwner {
     }
 
     /// Notes that the closures of a call have returned, or are not called.
-    func callbackIsDone() {
-        if let error = callGroup.callbackIsDone() { failedUnheard(error) }
+    func noteCallbackReturned() {
+        if let error = callGroup.noteCallbackReturned() { handleUnreportedError(error) }
     }
 }

@@ -80,8 +80,8 @@ public final class EasyNetworkService: Sendable {
         let caller = group.caller
         let callbackQueue =
             caller?.deliveryQueue ?? group.lastCallbackQueue ?? configuration.deliveryQueue
-        let hears = (success: success != nil, failure: failure != nil, cached: cached != nil)
-        self.request(request, caller, hears) { part, done in
+        let handlers = (success: success != nil, failure: failure != nil, cached: cached != nil)
+        self.request(request, caller, handlers) { part, done in
             var isEnd: Bool { if case .end = part { true } else { false } }
             WorkQueue.call(on: callbackQueue, inPlace: isEnd) {
                 // Note the end here and not earlier, so that a `finish()` in the closure finds this end.
@@ -110,12 +110,12 @@ public final class EasyNetworkService: Sendable {
     private func request(
         _ request: some BaseAPIRequest,
         _ caller: (any CallOwner)?,
-        _ hears: (success: Bool, failure: Bool, cached: Bool),
+        _ handlers: (success: Bool, failure: Bool, cached: Bool),
         _ deliver: @escaping @Sendable (Part, _ done: @escaping @Sendable () -> Void) -> Void
     ) {
-        caller?.callGroup.callbackIsPending()
+        caller?.callGroup.noteCallbackPending()
         // The end waits until the closure `cached` has returned. `cached` is not called after the end.
-        let cachedDelivery = hears.cached ? Locked<(delivery: Promise<Void>?, isOver: Bool)>((nil, false)) : nil
+        let cachedDelivery = handlers.cached ? Locked<(delivery: Promise<Void>?, isOver: Bool)>((nil, false)) : nil
         var cached: (@Sendable (any Sendable) -> Void)?
         if let cachedDelivery {
             cached = { item in
@@ -134,16 +134,16 @@ public final class EasyNetworkService: Sendable {
             let end = { @Sendable in
                 let error = result.failure
                 if let error, caller?.endsSilently(after: error) ?? self.group.isSilenced(error) {
-                    caller?.callbackIsDone()
-                } else if error == nil ? hears.success : hears.failure {
+                    caller?.noteCallbackReturned()
+                } else if error == nil ? handlers.success : handlers.failure {
                     deliver(.end(result.map(CallGroup.typed))) {
                         keep?()
-                        caller?.callbackIsDone()
+                        caller?.noteCallbackReturned()
                     }
                 } else {
                     keep?()
-                    caller?.callGroup.noteEnd(of: error, isHeard: false)
-                    caller?.callbackIsDone()
+                    caller?.callGroup.noteEnd(of: error, isReported: false)
+                    caller?.noteCallbackReturned()
                 }
             }
             let delivery = cachedDelivery?.withLock { state in
@@ -231,8 +231,8 @@ public final class EasyNetworkService: Sendable {
         _ cached: (@MainActor (Any?) -> Void)?
     ) {
         let caller = group.caller
-        let hears = (success: success != nil, failure: failure != nil, cached: cached != nil)
-        self.request(request, caller, hears) { part, done in
+        let handlers = (success: success != nil, failure: failure != nil, cached: cached != nil)
+        self.request(request, caller, handlers) { part, done in
             WorkQueue.callOnMain(
                 {
                     if case .end(let result) = part { caller?.callGroup.noteEnd(of: result.failure) }

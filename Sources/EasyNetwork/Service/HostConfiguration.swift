@@ -157,7 +157,7 @@ public final class HostConfiguration: Sendable {
         _ operation: (any CallOwner)?,
         except told: [ObjectIdentifier] = []
     ) {
-        guard broadcast.isHeard else { return }
+        guard broadcast.hasListeners else { return }
         let id = operation?.shownID
         broadcast.post(
             NetworkEvent(

@@ -71,7 +71,7 @@ struct JobAdmissionTests {
     @Test("BEY-6: a rate spaces starts, keeps as many tokens as its burst, and says when to look again")
     func rate() {
         var graph = Graph(limit: nil)
-        graph.setRate(RateLimit(2, per: 1, burst: 2), for: .everything)
+        graph.setRate(RateLimit(2, per: 1, burst: 2), for: .queueLane)
         var actions = Actions(now: 10)
         let jobs = (0..<5).map { graph.submit($0) }
         for job in jobs { graph.release(job, &actions) }

@@ -68,7 +68,7 @@ struct JobGraphHistory {
                 perform { $0.finish(index, &$1) }
             }
         }
-        if fault == nil, !graph.isEmpty || graph.everything.runningCount != 0 { fault = "jobs never finished" }
+        if fault == nil, !graph.isEmpty || graph.queueLane.runningCount != 0 { fault = "jobs never finished" }
         if fault == nil, let lost = jobs.firstIndex(where: { $0.phase != .gone }) { fault = "job \(lost) was lost" }
         if fault == nil, !graph.submitted.isEmpty { fault = "jobs were left behind" }
         return fault
@@ -286,7 +286,7 @@ struct JobGraphHistory {
         switch key {
         case .host: limits[key] ?? hostLimit
         case .exclusion: 1
-        case .everything: nil
+        case .queueLane: nil
         case .tag, .group: limits[key]
         }
     }
@@ -340,7 +340,7 @@ struct JobGraphHistory {
             fault = "\(actions.end) ended, not \(ended)"
         }
         if Set(actions.forget) != forgotten { fault = "\(actions.forget) forgotten, not \(forgotten)" }
-        if graph.everything.runningCount != runningCount() { fault = "\(graph.everything.runningCount) run" }
+        if graph.queueLane.runningCount != runningCount() { fault = "\(graph.queueLane.runningCount) run" }
         for key in Self.keys where graph.lanes[key]?.runningCount ?? 0 != runningCount(key) {
             fault = "\(key) counts"
         }

@@ -61,11 +61,11 @@ struct JobGraphTests {
         graph.park(jobs[0], &actions)
         graph.park(jobs[0], evenIfReturning: true, &actions)
         graph.finish(jobs[1], succeeded: true, &actions)
-        expect(asks && actions.resume.isEmpty && graph.everything.runningCount == 0)
+        expect(asks && actions.resume.isEmpty && graph.queueLane.runningCount == 0)
         let asksAgain = graph.unpark(jobs[0], &actions)
         expect(asksAgain && actions.resume == [1])
         graph.park(jobs[0], evenIfReturning: true, &actions)
-        expect(graph.everything.runningCount, equals: 0)
+        expect(graph.queueLane.runningCount, equals: 0)
     }
 
     @Test("OPQ-3: a suspended graph starts nothing, but ends cancelled jobs")
@@ -102,7 +102,7 @@ struct JobGraphTests {
         graph.finish(first, succeeded: false, &actions)
         expect(actions.end, equals: [3])
         expect(actions.start, equals: [4])
-        expect(graph.everything.runningCount, equals: 2)
+        expect(graph.queueLane.runningCount, equals: 2)
     }
 
     @Test("OPQ-1: a hold delays a job, and a job that has finished does nothing")

@@ -92,7 +92,7 @@ struct QueueLifeTests {
         job.removeDependency(plain)
         await job.ended()
         expect(job.error == nil && queue.operationCount == 0)
-        expect(queue.state.withLock { $0.outside.isEmpty && $0.graph.submitted.isEmpty })
+        expect(queue.state.withLock { $0.externalJobs.isEmpty && $0.graph.submitted.isEmpty })
     }
 
     @Test("OPQ-1: a dependency taken back when its failure ends the job does not make it run without a slot")

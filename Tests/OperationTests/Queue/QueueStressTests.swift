@@ -39,8 +39,8 @@ struct QueueStressTests {
         for operation in all.withLock({ $0 }) { await operation.ended() }
         let isEmpty = await eventually {
             queue.state.withLock { state in
-                state.graph.isEmpty && state.outside.isEmpty && state.graph.submitted.isEmpty
-                    && state.graph.everything.runningCount == 0
+                state.graph.isEmpty && state.externalJobs.isEmpty && state.graph.submitted.isEmpty
+                    && state.graph.queueLane.runningCount == 0
             }
         }
         expect(isEmpty, "seed \(seed)")

@@ -37,7 +37,7 @@ struct UrgentWorkTests {
         expect(actions.start == [1, 3] && actions.yield == [1] && download.phase == .returning)
         graph.finish(urgent, succeeded: true, &actions)
         expect(actions.resume == [1] && actions.goOn == [1] && download.phase == .running)
-        expect(graph.everything.runningCount == 1 && graph.yielding.count == 1)
+        expect(graph.queueLane.runningCount == 1 && graph.yielding.count == 1)
         graph.finish(download, succeeded: true, &actions)
         expect(actions.start, equals: [1, 3, 2])
     }
@@ -153,7 +153,7 @@ struct UrgentWorkTests {
     func yieldsBeforeItsStart() {
         var graph = Graph(limit: 1)
         var actions = Actions()
-        graph.setRate(RateLimit(1, per: 10), for: .everything)
+        graph.setRate(RateLimit(1, per: 10), for: .queueLane)
         let download = submit(1, .low, mayYield: true, &graph, &actions)
         expect(actions.start, equals: [1])
         actions = Actions(now: 10)
@@ -163,12 +163,12 @@ struct UrgentWorkTests {
         let isHeld = graph.takeSlot(from: download, &actions)
         expect(isHeld && download.phase == .blocked && actions.goOn == [1])
         graph.finish(urgent, succeeded: true, &actions)
-        expect(actions.start == [2] && actions.resume.isEmpty && graph.everything.runningCount == 0)
+        expect(actions.start == [2] && actions.resume.isEmpty && graph.queueLane.runningCount == 0)
         // It has its token of the rate, which gives the next one ten seconds later.
         graph.release(download, &actions)
-        expect(actions.start == [2, 1] && graph.everything.runningCount == 1)
+        expect(actions.start == [2, 1] && graph.queueLane.runningCount == 1)
         graph.finish(download, succeeded: true, &actions)
-        expect(graph.isEmpty && graph.everything.runningCount == 0)
+        expect(graph.isEmpty && graph.queueLane.runningCount == 0)
     }
 
     @Test("TRF-8: one that has gone on runs for a second before it yields again")
@@ -190,8 +190,8 @@ struct UrgentWorkTests {
 
     @Test("OPQ-11: none yields to a job that a rate holds back, which is looked at again when the rate lets it start")
     func rate() {
-        for key in [LimitKey.everything, .host("a")] {
-            var graph = Graph(limit: key == .everything ? 1 : 3)
+        for key in [LimitKey.queueLane, .host("a")] {
+            var graph = Graph(limit: key == .queueLane ? 1 : 3)
             graph.hostLimit = 1
             var actions = Actions()
             graph.setRate(RateLimit(1, per: 10), for: key)
@@ -208,7 +208,7 @@ struct UrgentWorkTests {
     @Test("OPQ-11: behind a job that a rate holds back, one that has started before gets the slot of a download")
     func rateAndReturn() {
         var graph = Graph(limit: 2)
-        graph.setRate(RateLimit(2, per: 20), for: .everything)
+        graph.setRate(RateLimit(2, per: 20), for: .queueLane)
         var actions = Actions()
         let paused = submit(1, .high, &graph, &actions)
         graph.park(paused, &actions)
@@ -396,17 +396,17 @@ struct UrgentWorkTests {
         let urgent = submit(2, .high, &graph, &actions)
         graph.park(download, evenIfReturning: true, &actions)
         graph.finish(urgent, succeeded: true, &actions)
-        expect(actions.goOn.isEmpty && graph.everything.runningCount == 0)
+        expect(actions.goOn.isEmpty && graph.queueLane.runningCount == 0)
         expect(graph.unpark(download, &actions) && actions.goOn == [1] && actions.resume == [1])
         graph.finish(download, succeeded: true, &actions)
-        expect(graph.everything.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
+        expect(graph.queueLane.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
         // Ended while another has its slot.
         let second = submit(3, .low, mayYield: true, &graph, &actions)
         let other = submit(4, .high, &graph, &actions)
         graph.finish(second, succeeded: false, &actions)
-        expect(graph.everything.runningCount, equals: 1)
+        expect(graph.queueLane.runningCount, equals: 1)
         graph.finish(other, succeeded: true, &actions)
-        expect(graph.everything.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
+        expect(graph.queueLane.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
     }
 
     @Test("OPQ-11: laws with random jobs, limits, priorities and times", arguments: [UInt64.random(in: 0...UInt64.max)])
@@ -423,12 +423,12 @@ struct UrgentWorkTests {
         var graph = Graph(limit: Int.random(in: 1...4, using: &random))
         graph.hostLimit = Bool.random(using: &random) ? Int.random(in: 1...2, using: &random) : nil
         graph.overtakingLimit = 5
-        for key in [LimitKey.everything, .host("a")] where Int.random(in: 0..<3, using: &random) == 0 {
+        for key in [LimitKey.queueLane, .host("a")] where Int.random(in: 0..<3, using: &random) == 0 {
             graph.setRate(RateLimit(Int.random(in: 1...3, using: &random), per: 2), for: key)
         }
         var now: TimeInterval = 0
         var jobs: [Int: Graph.Job] = [:]
-        var (holdsSlot, wentOn, ended) = (Set<Int>(), [Int: TimeInterval](), 0)
+        var (holdsSlot, resumedAfterYield, ended) = (Set<Int>(), [Int: TimeInterval](), 0)
         let keys: [LimitKey] = [.host("a"), .host("b"), .tag("t"), .exclusion("x")]
         for number in 0..<60 {
             now += Double(Int.random(in: 0...4, using: &random)) / 8
@@ -471,18 +471,20 @@ struct UrgentWorkTests {
             graph.admit(&actions)
             holdsSlot.formUnion(actions.start + actions.resume)
             for payload in actions.yield {
-                if let time = wentOn[payload], now - time < Graph.yieldingInterval { return "\(payload) is too early" }
+                if let time = resumedAfterYield[payload], now - time < Graph.yieldingInterval {
+                    return "\(payload) is too early"
+                }
                 if actions.start.contains(payload) { return "\(payload) was started to yield" }
                 // It may have the slot of a lower one in the same step.
                 if !actions.goOn.contains(payload) { holdsSlot.remove(payload) }
             }
-            for payload in actions.goOn { wentOn[payload] = now }
+            for payload in actions.goOn { resumedAfterYield[payload] = now }
             // Of those that have a slot now, one at least had none before.
             let new = Set(actions.start + actions.resume).subtracting(actions.yield)
             if !actions.yield.isEmpty, new.isEmpty { return "\(actions.yield) yielded for nothing" }
             let running = Set(jobs.filter { $0.value.phase == .running }.keys)
             if running != holdsSlot { return "\(running) run, and \(holdsSlot) were told" }
-            if graph.everything.runningCount != running.count { return "the count is wrong" }
+            if graph.queueLane.runningCount != running.count { return "the count is wrong" }
             if Set(graph.yielding.compactMap(\.payload)) != running.filter({ jobs[$0]?.mayYield == true }) {
                 return "the list of those that may yield is wrong"
             }
@@ -501,14 +503,14 @@ struct UrgentWorkTests {
     private func urgentJobThatWaits(_ jobs: [Graph.Job], _ graph: Graph, _ now: TimeInterval) -> Int? {
         jobs.first { job in
             guard job.phase == .ready || job.phase == .returning else { return false }
-            let lanes = job.lanes + [graph.everything]
+            let lanes = job.lanes + [graph.queueLane]
             let full = lanes.filter { !$0.isBelowLimit }
             guard full.allSatisfy({ $0.runningCount == $0.limit }) else { return false }
             guard lanes.allSatisfy({ job.isReturning || $0.gate.map { $0.opens <= now } ?? true }) else { return false }
             return jobs.contains { other in
                 other.phase == .running && other.mayYield && other.priority < job.priority && other.priority <= .low
-                    && now - other.wentOnAt >= Graph.yieldingInterval && !graph.yieldsForNothing(other)
-                    && full.allSatisfy { lane in lane === graph.everything || other.lanes.contains { $0 === lane } }
+                    && now - other.resumedAt >= Graph.yieldingInterval && !graph.wouldRegainSlot(other)
+                    && full.allSatisfy { lane in lane === graph.queueLane || other.lanes.contains { $0 === lane } }
             }
         }?.payload
     }

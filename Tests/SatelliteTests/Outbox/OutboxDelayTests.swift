@@ -63,10 +63,10 @@ struct OutboxDelayTests {
             if number < 3 { try outbox.retry(id) }
         }
         for _ in 1...7 {
-            await fixture.look()
+            await fixture.checkForChanges()
             try expect(outbox.entries.map(\.isSending), equals: [false])
         }
-        await fixture.look()
+        await fixture.checkForChanges()
         await expect(eventually { fixture.count("entries") == 0 })
         expect(fixture.texts.count, equals: 4)
         try await outbox.drain(deadline: 0)
@@ -97,15 +97,15 @@ struct OutboxDelayTests {
         fixture.transport.route("POST", "*") { _ in .status(204) }
 
         network.status = .unreachable
-        await fixture.look()
+        await fixture.checkForChanges()
         try expect(outbox.entries.map(\.id) == ids && outbox.entries.allSatisfy { !$0.isSending })
         network.status = .reachable
-        await fixture.look()
+        await fixture.checkForChanges()
         await expect(eventually { (try? outbox.entries.map(\.id)) == [ids[2]] })
         expect(fixture.texts.suffix(2).sorted(), equals: ["a", "b"])
-        for _ in 3...59 { await fixture.look() }
+        for _ in 3...59 { await fixture.checkForChanges() }
         try expect(outbox.entries.map(\.isSending), equals: [false])
-        await fixture.look()
+        await fixture.checkForChanges()
         await expect(eventually { fixture.count("entries") == 0 })
         try await outbox.drain(deadline: 0)
     }
@@ -119,7 +119,7 @@ struct OutboxDelayTests {
         var events = outbox.events.makeAsyncIterator()
         try outbox.start()
         await expect(eventually { queue.operationCount == 2 })
-        for _ in 1...3 { await fixture.look() }
+        for _ in 1...3 { await fixture.checkForChanges() }
         try expect(fixture.texts.isEmpty && outbox.entries.allSatisfy { !$0.isSending })
         network.status = .reachable
         // Without an advance of the clock.
@@ -141,7 +141,7 @@ struct OutboxDelayTests {
 
 extension OutboxFixture {
     /// Moves the clock to the next look of the only outbox that has started, and waits until that is over.
-    func look() async {
+    func checkForChanges() async {
         await clock.waitForTimers(1)
         clock.advance(by: 1)
         await clock.waitForTimers(1)

@@ -368,7 +368,7 @@ struct OutboxExplorationTests {
                 }
             }
             // What an event asks of the user's own thread is done before the next step.
-            if let step = box.steps.first, box.pending[.effect(.ring)] == nil,
+            if let step = box.steps.first, box.pending[.effect(.signalChange)] == nil,
                 step != .lockMoves || world.mover == nil
             {
                 var other = world
@@ -389,7 +389,8 @@ struct OutboxExplorationTests {
             if world.budget.crashes > 0 {
                 var other = world
                 other.budget.crashes -= 1
-                let isBusy = !world.boxes[number].steps.isEmpty || world.boxes[number].pending[.effect(.ring)] != nil
+                let isBusy =
+                    !world.boxes[number].steps.isEmpty || world.boxes[number].pending[.effect(.signalChange)] != nil
                 if isBusy, case .add(_, let entry) = walk.scenario.orders[max(0, world.orderCount - 1)] {
                     other.interrupted.insert(entry)
                 }
@@ -404,7 +405,7 @@ struct OutboxExplorationTests {
             let isBusy = world.boxes.indices.contains { number in
                 let box = world.boxes[number]
                 guard !walk.scenario.overlaps || number == order.outbox else { return false }
-                return !box.steps.isEmpty || box.pending[.effect(.ring)] != nil
+                return !box.steps.isEmpty || box.pending[.effect(.signalChange)] != nil
             }
             guard !isBusy else { return moves }
             var other = world
@@ -471,7 +472,7 @@ struct OutboxExplorationTests {
         case .revive(let entry):
             guard world.dead.remove(entry) != nil else {
                 world.boxes[number].steps = [.unlockMoves]
-                post(.hastened(id(entry)), number, &world, &walk)
+                post(.retryRequested(id(entry)), number, &world, &walk)
                 return
             }
             world.entries.insert(entry)
@@ -563,7 +564,7 @@ struct OutboxExplorationTests {
         case .effect(.unlock):
             if world.holder == number { world.unlock(in: walk.scenario) }
             results.append(("unlocks", world))
-        case .effect(.ring):
+        case .effect(.signalChange):
             world.changes += 1
             world.signal(in: walk.scenario)
             results.append(("rings", world))

@@ -319,7 +319,7 @@ struct OutboxFaultTests {
             }
             let outbox = try fixture.outbox()
             let isAdded = unlessItWaits(for: pipe) {
-                outbox.folder.ring()
+                outbox.folder.signalChange()
                 return (try? outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(unique: .keep("a")))) != nil
             }
             expect(isAdded, equals: true, "\(name)")

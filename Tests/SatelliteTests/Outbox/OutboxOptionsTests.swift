@@ -35,7 +35,7 @@ struct OutboxOptionsTests {
         expect(left.allSatisfy { $0.attemptCount == 0 && $0.error == nil })
         try outbox.start()
         await advance(by: 99)
-        for _ in 1...3 { await fixture.look() }
+        for _ in 1...3 { await fixture.checkForChanges() }
         await expect(sent(2), equals: ["now", "later"])
         expect(fixture.clock.date >= date)
         await expect(eventually { fixture.count("entries") == 0 })
@@ -365,7 +365,7 @@ struct OutboxOptionsTests {
         try next.start()
         // It has judged when the entry is due, which may not have begun to wait.
         await expect(eventually { next.state.withLock { $0.entries[id]?.attemptCount } == 1 })
-        for _ in 1...3 { await fixture.look() }
+        for _ in 1...3 { await fixture.checkForChanges() }
         expect(fixture.transport.requests.count, equals: 1)
         let nextEvents = next.events
         await advance(by: 7)
@@ -470,7 +470,7 @@ struct OutboxOptionsTests {
         try await expect(outbox.drain(deadline: 60).count, equals: 1)
         expect(fixture.texts, equals: (number > 0 ? ["goes"] : []))
         try outbox.start()
-        for _ in 1...3 { await fixture.look() }
+        for _ in 1...3 { await fixture.checkForChanges() }
         expect(fixture.texts.count, equals: (number > 0 ? 1 : 0))
         (network.status, network.isExpensive, network.isConstrained) = (.reachable, false, false)
         await expect(eventually { fixture.count("entries") == 0 })
@@ -482,7 +482,7 @@ struct OutboxOptionsTests {
     func changeAtOnce() async throws {
         let network = NetworkReachability(.unreachable)
         let outbox = try fixture.outbox()
-        outbox.hear(network)
+        outbox.observe(network)
         network.status = .reachable
         await expect(eventually { outbox.state.withLock { $0.networkHasChanged } })
     }

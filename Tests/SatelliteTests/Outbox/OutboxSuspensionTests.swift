@@ -52,10 +52,10 @@ struct OutboxSuspensionTests {
             try expect(isFree(fixture) && fixture.keys.last == id.uuidString)
         }
         // Nothing changes any more, but that the last removal is seen.
-        for _ in 1...3 { await fixture.look() }
+        for _ in 1...3 { await fixture.checkForChanges() }
         await expect(eventually { activities.areOver })
         let begun = activities.begun
-        for _ in 1...9 { await fixture.look() }
+        for _ in 1...9 { await fixture.checkForChanges() }
         expect(activities.begun == begun && activities.areOver)
         try await expect(outbox.drain(deadline: 60).isEmpty)
     }
@@ -76,7 +76,7 @@ struct OutboxSuspensionTests {
         let left = try outbox.entries
         expect(left.map(\.id) == [id] && left.allSatisfy { !$0.isSending && $0.error == nil })
         gate.exchange(false)
-        await fixture.look()
+        await fixture.checkForChanges()
         await expect(eventually { fixture.count("entries") == 0 && activities.areOver })
         expect(fixture.keys, equals: [id.uuidString, id.uuidString])
         try await outbox.drain(deadline: 0)

@@ -57,7 +57,7 @@ extension StoredResponse {
     /// The request's `stale-if-error` has precedence over the response's. The response replaces only errors of the
     /// server, the connection or an open circuit, but not the error of an invalid or cancelled request. The error of an
     /// insecure connection is not replaced either, because it must not be hidden.
-    func standsIn(for error: NetworkError, of request: HTTPHeaders, at now: Date) -> Bool {
+    func isUsable(onError error: NetworkError, of request: HTTPHeaders, at now: Date) -> Bool {
         switch error.code {
         case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse, .circuitOpen: break
         case .unacceptableStatus where [500, 502, 503, 504].contains(error.statusCode): break

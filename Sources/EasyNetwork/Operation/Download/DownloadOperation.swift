@@ -181,7 +181,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - Urgent jobs
 
-    override func noteSlot(isThere: Bool) { apply { isThere ? $0.wentOn() : $0.yielded() } }
+    override func noteSlot(isThere: Bool) { apply { isThere ? $0.resumedAfterYield() : $0.yielded() } }
 
     /// Applies an event to the turn, and performs the effects outside the lock.
     private func apply(_ event: (inout DownloadTurn) -> [DownloadTurn.Effect]) {

@@ -9,7 +9,7 @@ struct DownloadPlan: Sendable {
     typealias Segment = ResumeJournal.Segment
 
     /// A range of the file to request.
-    struct Question: Equatable, Sendable {
+    struct RangeRequest: Equatable, Sendable {
         var lower: Int64
         /// The offset after the last byte; `nil` for the rest of the file.
         var upper: Int64?
@@ -95,14 +95,14 @@ struct DownloadPlan: Sendable {
     ///
     /// - Parameter location: the digest of the URL of the request, which can be the target of a redirect.
     /// - Returns: the range; `nil` for the whole file.
-    func question(for index: Int, at location: String? = nil) -> Question? {
+    func question(for index: Int, at location: String? = nil) -> RangeRequest? {
         guard let validator = state.validator, segments.indices.contains(index), count > 0 || segments.count > 1,
             isOrigin(location, validator)
         else { return nil }
         let segment = segments[index]
-        if segment.isComplete { return Question(lower: total ?? 0, validator: validator) }
+        if segment.isComplete { return RangeRequest(lower: total ?? 0, validator: validator) }
         let isLast = index == segments.count - 1
-        return Question(
+        return RangeRequest(
             lower: segment.lower + segment.count,
             upper: isLast ? nil : segment.upper,
             validator: validator
@@ -129,7 +129,7 @@ struct DownloadPlan: Sendable {
     ///   - mayContinue: whether the download can be resumed later. Only a GET request without the user's own range can.
     mutating func answer(
         _ head: TransportHead,
-        to question: Question?,
+        to question: RangeRequest?,
         of index: Int,
         at location: String? = nil,
         isAccepted: Bool,
@@ -186,7 +186,7 @@ struct DownloadPlan: Sendable {
     }
 
     /// - Returns: the range of a response if it is the requested one, of the same file.
-    private mutating func fittingRange(_ head: TransportHead, _ question: Question) -> Range<Int64>? {
+    private mutating func fittingRange(_ head: TransportHead, _ question: RangeRequest) -> Range<Int64>? {
         guard !Self.isCoded(head.headers), !Self.hasSeveralRanges(head.headers),
             let content = ContentRange(head.headers),
             let range = content.range, range.lowerBound == question.lower,
@@ -226,7 +226,7 @@ struct DownloadPlan: Sendable {
     }
 
     /// Handles status 416: the file ends before the first requested byte (RFC 9110, section 15.5.17).
-    private mutating func unsatisfied(_ head: TransportHead, _ question: Question, of index: Int) -> Answer {
+    private mutating func unsatisfied(_ head: TransportHead, _ question: RangeRequest, of index: Int) -> Answer {
         let found = ContentRange(head.headers)?.total
         guard let found, found == question.lower, total ?? found == found else { return giveUp() }
         guard !Self.isOtherState(head.headers, question.validator) else { return giveUp() }

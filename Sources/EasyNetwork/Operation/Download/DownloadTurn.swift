@@ -142,7 +142,7 @@ struct DownloadTurn: Sendable {
         return [.hold, .startTimer]
     }
 
-    mutating func wentOn() -> [Effect] {
+    mutating func resumedAfterYield() -> [Effect] {
         yieldCount -= 1
         // The download may have yielded again before this event was reported.
         guard yieldCount <= 0 else { return [] }

@@ -132,7 +132,7 @@ actor DownloadWriter {
         _ head: TransportHead,
         isAccepted: Bool,
         to asked: TransportRequest,
-        _ question: DownloadPlan.Question?,
+        _ question: DownloadPlan.RangeRequest?,
         for index: Int
     ) async -> BodyEnd {
         // A cancelled call may still be running while the next one begins.

@@ -56,9 +56,9 @@ struct DownloadTurnTests {
     func yields() {
         var turn = fetching(canResume: true)
         expect(turn.yielded() == [.hold, .startTimer] && turn.isHeld)
-        expect(turn.wentOn() == [.cancelTimer, .read] && !turn.isHeld && turn.keptLongEnough() == [])
+        expect(turn.resumedAfterYield() == [.cancelTimer, .read] && !turn.isHeld && turn.keptLongEnough() == [])
         expect(turn.yielded() == [.hold, .startTimer] && turn.keptLongEnough() == [.stop] && turn.isStopped)
-        expect(turn.wentOn() == [.cancelTimer, .read] && turn.ended(hasLostConnection: false))
+        expect(turn.resumedAfterYield() == [.cancelTimer, .read] && turn.ended(hasLostConnection: false))
     }
 
     @Test("TRF-8: what turns out not to be resumable after it has yielded keeps its connection")
@@ -66,18 +66,18 @@ struct DownloadTurnTests {
         var turn = fetching(canResume: true)
         _ = turn.yielded()
         expect(turn.answered(canResume: false) == false && turn.keptLongEnough() == [])
-        expect(turn.wentOn(), equals: [.cancelTimer, .read])
+        expect(turn.resumedAfterYield(), equals: [.cancelTimer, .read])
         expect(turn.ended(hasLostConnection: true), equals: true)
     }
 
     @Test("OPQ-11: a yield and its end count in any order, and with a pause between")
     func order() {
         var turn = fetching(canResume: true)
-        expect(turn.wentOn() == [.cancelTimer, .read] && turn.yielded() == [] && !turn.isHeld)
+        expect(turn.resumedAfterYield() == [.cancelTimer, .read] && turn.yielded() == [] && !turn.isHeld)
         var kept = fetching(mayRepeat: false, canResume: false)
         expect(kept.yielded() == [.hold, .startTimer] && kept.pause() == [.hold, .releaseSlot])
         expect(kept.resume() == [.reclaimSlot] && kept.hasSlotAgain() == [] && kept.isHeld)
-        expect(kept.wentOn() == [.cancelTimer, .read] && !kept.isHeld)
+        expect(kept.resumedAfterYield() == [.cancelTimer, .read] && !kept.isHeld)
     }
 
     @Test(
@@ -110,7 +110,7 @@ struct DownloadTurnTests {
                     effects = turn.yielded()
                 case 6 where yields > 0:
                     yields -= 1
-                    effects = turn.wentOn()
+                    effects = turn.resumedAfterYield()
                 case 7: effects = turn.keptLongEnough()
                 case 8 where asksForSlot:
                     asksForSlot = false
@@ -123,7 +123,7 @@ struct DownloadTurnTests {
             }
             // In the end all go on.
             if turn.resume().contains(.reclaimSlot) || asksForSlot { _ = turn.hasSlotAgain() }
-            for _ in 0..<yields { _ = turn.wentOn() }
+            for _ in 0..<yields { _ = turn.resumedAfterYield() }
             expect(!turn.isHeld && !turn.isPaused, "seed \(seed)")
         }
     }

@@ -12,7 +12,7 @@ struct StaleIfErrorTests {
         after seconds: TimeInterval = 70,
         for error: NetworkError = NetworkError(code: .timedOut)
     ) -> Bool {
-        StoredResponse.stub(response).standsIn(for: error, of: .lines(request), at: Arrival.date + seconds)
+        StoredResponse.stub(response).isUsable(onError: error, of: .lines(request), at: Arrival.date + seconds)
     }
 
     @Test(
