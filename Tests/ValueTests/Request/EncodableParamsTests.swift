@@ -156,7 +156,9 @@ struct EncodableParamsTests {
             let text = Built.failure(AnyRequest(method: .post, query: query, encodableParams: circle))
             expect(text.contains(": next.next.next.") && text.contains("more than 100 levels deep"), "\(text)")
             expect(
-                Built.failure(AnyRequest(method: .post, query: query, encodableParams: Itself())).contains("100 levels deep")
+                Built.failure(AnyRequest(method: .post, query: query, encodableParams: Itself())).contains(
+                    "100 levels deep"
+                )
             )
         }
         let bodies: [RequestBody] = [
