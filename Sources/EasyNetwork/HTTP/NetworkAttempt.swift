@@ -74,7 +74,7 @@ public struct NetworkAttempt: Sendable {
     package internal(set) var beginning: BodyExcerpt?
 
     /// Returns the attempt with an excerpt of the body, for listeners. The history does not keep the excerpt.
-    func adding(beginning beginning: BodyExcerpt?) -> NetworkAttempt {
+    func adding(beginning: BodyExcerpt?) -> NetworkAttempt {
         guard let beginning else { return self }
         var copy = self
         copy.beginning = beginning
