@@ -175,7 +175,7 @@ struct SwiftWriter {
             if isForm { computed.append("var query: NetworkService.QueryType { .path }") }
             let hasArrays = endpoint.parameters.contains { $0.type.hasPrefix("[") }
             let hasNulls = endpoint.parameters.contains { $0.type.hasSuffix("?") }
-            let styles = (hasArrays ? ["arrays: .repeated"] : []) + (hasNulls ? ["nulls: nil"] : [])
+            let styles = (hasArrays ? ["arrayStyle: .repeated"] : []) + (hasNulls ? ["nullSuffix: nil"] : [])
             let encoder = "QueryEncoder(\(styles.joined(separator: ", ")))"
             if !styles.isEmpty {
                 computed.append("var options: RequestOptions { RequestOptions(queryEncoder: \(encoder)) }")

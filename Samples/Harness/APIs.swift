@@ -93,7 +93,7 @@ struct GetDown: APIRequest {
     var api: String { "down" }
     var params: [String: Any]? { ["count": count] }
     var options: RequestOptions {
-        let breaker = CircuitBreaker(opensAfter: .failuresInRow(3), openTime: 0.2, waits: waits)
+        let breaker = CircuitBreaker(opensAfter: .failuresInRow(3), openTime: 0.2, waitsWhileOpen: waits)
         return RequestOptions(retry: RetryPolicy(maximumRetryCount: 9, baseDelay: 0.1), circuitBreaker: breaker)
     }
 }

@@ -80,7 +80,7 @@ struct TrafficTests {
         #expect(text.contains(#"var api: String { "a?sort=new" }"#) && !text.joined().contains("\"t\""))
         #expect(
             text.contains(
-                "var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .repeated, nulls: nil)) }"
+                "var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrayStyle: .repeated, nullSuffix: nil)) }"
             )
         )
     }

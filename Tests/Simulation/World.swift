@@ -157,7 +157,7 @@ final class World: @unchecked Sendable {
                 if settings.hasReachability { host.reachability = reachability }
                 guard settings.circuit != .none else { return }
                 let waits = settings.circuit == .waits
-                host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(2), openTime: 2, waits: waits)
+                host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(2), openTime: 2, waitsWhileOpen: waits)
             }
             listen(to: host)
             return EasyNetworkService(host)

@@ -53,7 +53,7 @@ extension RequestReader {
             request.properties.append(property(type))
             let hasDeep =
                 media.json["encoding"]?.members?.contains { $0.value["style"]?.string == "deepObject" } == true
-            let encoder = hasDeep ? "" : ", encoder: QueryEncoder(arrays: .repeated)"
+            let encoder = hasDeep ? "" : ", encoder: QueryEncoder(arrayStyle: .repeated)"
             let value =
                 isOptional || type.isOptional
                 ? "payload.map { .form(of: $0\(encoder)) }" : ".form(of: payload\(encoder))"

@@ -300,8 +300,8 @@ extension RequestReader {
             options.append("baseURL: URL(string: \(server.literal))")
         }
         let query = parameters.filter { $0.source.location == .query }
-        var styles = repeats(query) ? ["arrays: .repeated"] : []
-        if query.contains(where: \.type.isOptional) { styles.append("nulls: nil") }
+        var styles = repeats(query) ? ["arrayStyle: .repeated"] : []
+        if query.contains(where: \.type.isOptional) { styles.append("nullSuffix: nil") }
         if !styles.isEmpty { options.append("queryEncoder: QueryEncoder(\(styles.joined(separator: ", ")))") }
         if operation.json["security"]?.elements?.isEmpty == true { options += withoutCredential }
         if options.isEmpty { return }

@@ -216,7 +216,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Returns the value. See ``NetworkOperation/waitAsCounted(_:)``.
     final func valueAsCounted(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
         await waitAsCounted(begin)
-        // A finished operation always has a result. See missingResultError(recovering:).
+        // A finished operation always has a result. See missingResultError(ignoringFailures:).
         guard let result else { throw NetworkError(code: .cancelled) }
         return try result.get()
     }
@@ -433,7 +433,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         (false, own.isRepeat || requestHasKey ? { _ = self.applyRepeatPolicy() } : nil)
     }
 
-    override func missingResultError(recovering: Bool) -> NetworkError? {
+    override func missingResultError(ignoringFailures: Bool) -> NetworkError? {
         state.withLock { $0.item == nil } ? Self.noItem : nil
     }
 

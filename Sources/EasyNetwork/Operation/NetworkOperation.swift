@@ -81,14 +81,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// - Parameter error: the failure; `nil` for success or, in a ``ServiceOperation``, for the outcome of its last
     ///   call. Defaults to `nil`.
     public final func finish(_ error: NetworkError? = nil) {
-        if let error { end(error) } else { finishWithResult(recovering: false) }
+        if let error { end(error) } else { finishWithResult(ignoringFailures: false) }
     }
 
     /// Ends the operation with success, or with the error for a missing result.
     ///
-    /// - Parameter recovering: whether to ignore the failure of a call.
-    final func finishWithResult(recovering: Bool) {
-        guard let missing = missingResultError(recovering: recovering) else { return end(nil) }
+    /// - Parameter ignoringFailures: whether to ignore the failure of a call.
+    final func finishWithResult(ignoringFailures: Bool) {
+        guard let missing = missingResultError(ignoringFailures: ignoringFailures) else { return end(nil) }
         if missing.code == .cancelled { endCancelled() } else { end(missing) }
     }
 
@@ -187,8 +187,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Returns the error for an end that has neither an error nor a result.
     ///
-    /// - Parameter recovering: whether to ignore the failure of a call.
-    func missingResultError(recovering: Bool) -> NetworkError? {
+    /// - Parameter ignoringFailures: whether to ignore the failure of a call.
+    func missingResultError(ignoringFailures: Bool) -> NetworkError? {
         nil
     }
 

@@ -23,12 +23,12 @@ import Foundation
 public struct OperationCondition: Sendable {
     /// The name of the condition in messages.
     public let name: String
-    /// Runs the prerequisites unless it is silent, and throws if the condition does not hold.
-    let evaluate: @Sendable (NetworkOperation, _ isSilent: Bool) async throws -> Void
+    /// Runs the prerequisites unless they are skipped, and throws if the condition does not hold.
+    let evaluate: @Sendable (NetworkOperation, _ skipsPrerequisites: Bool) async throws -> Void
 
     private init(
         name: String,
-        evaluate: @escaping @Sendable (NetworkOperation, _ isSilent: Bool) async throws -> Void
+        evaluate: @escaping @Sendable (NetworkOperation, _ skipsPrerequisites: Bool) async throws -> Void
     ) {
         self.name = name
         self.evaluate = evaluate
@@ -54,8 +54,8 @@ public struct OperationCondition: Sendable {
         prerequisite: (@Sendable (NetworkOperation) -> Operation?)? = nil,
         holds: @escaping @Sendable (NetworkOperation) async throws -> Bool
     ) {
-        self.init(name: name) { operation, isSilent in
-            if !isSilent, let job = prerequisite?(operation)?.asNetworkOperation {
+        self.init(name: name) { operation, skipsPrerequisites in
+            if !skipsPrerequisites, let job = prerequisite?(operation)?.asNetworkOperation {
                 try await operation.waitForPrerequisite(job)
                 try Task.checkCancellation()
             }
@@ -95,8 +95,8 @@ public struct OperationCondition: Sendable {
     /// Returns a condition that holds if all of these hold, or if there are none. It fails with the error of the first
     /// one that does not hold. They are evaluated in order, each after its own prerequisite.
     public static func all(_ parts: OperationCondition...) -> OperationCondition {
-        OperationCondition(name: list(parts, "and")) { operation, isSilent in
-            for part in parts { try await part.evaluate(operation, isSilent) }
+        OperationCondition(name: list(parts, "and")) { operation, skipsPrerequisites in
+            for part in parts { try await part.evaluate(operation, skipsPrerequisites) }
         }
     }
 
@@ -105,10 +105,10 @@ public struct OperationCondition: Sendable {
     /// error of the first one is its ``NetworkError/underlying`` error.
     public static func any(_ parts: OperationCondition...) -> OperationCondition {
         let name = list(parts, "or")
-        return OperationCondition(name: name) { operation, isSilent in
+        return OperationCondition(name: name) { operation, skipsPrerequisites in
             var reasons: [any Error] = []
             for part in parts {
-                guard let reason = try await part.obstacle(operation, isSilent) else { return }
+                guard let reason = try await part.obstacle(operation, skipsPrerequisites) else { return }
                 reasons.append(reason)
             }
             let ending = reasons.isEmpty ? "" : ": " + reasons.map(\.wording).joined(separator: "; ")
@@ -122,22 +122,26 @@ public struct OperationCondition: Sendable {
 
     /// Returns a condition that holds if this one does not. Its prerequisite runs too.
     public static func not(_ part: OperationCondition) -> OperationCondition {
-        OperationCondition(name: "not " + part.name) { operation, isSilent in
-            guard try await part.obstacle(operation, isSilent) != nil else {
+        OperationCondition(name: "not " + part.name) { operation, skipsPrerequisites in
+            guard try await part.obstacle(operation, skipsPrerequisites) != nil else {
                 throw NetworkError(code: .refused, message: "the condition '\(part.name)' holds")
             }
         }
     }
 
     /// The same condition without its prerequisites.
-    public var silent: OperationCondition {
+    public var withoutPrerequisites: OperationCondition {
         OperationCondition(name: name) { operation, _ in try await evaluate(operation, true) }
     }
 
+    /// The former name of ``withoutPrerequisites``.
+    @available(*, deprecated, renamed: "withoutPrerequisites")
+    public var silent: OperationCondition { withoutPrerequisites }
+
     /// Returns the reason why the condition does not hold; `nil` if it holds. Rethrows a cancellation.
-    private func obstacle(_ operation: NetworkOperation, _ isSilent: Bool) async throws -> (any Error)? {
+    private func obstacle(_ operation: NetworkOperation, _ skipsPrerequisites: Bool) async throws -> (any Error)? {
         do {
-            try await evaluate(operation, isSilent)
+            try await evaluate(operation, skipsPrerequisites)
             return nil
         } catch let error as CancellationError {
             throw error

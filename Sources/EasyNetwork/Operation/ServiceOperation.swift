@@ -16,7 +16,7 @@ import Foundation
 ///
 /// ``NetworkOperation/finish(_:)`` without an error ends the operation with the outcome of its last call. If that call
 /// failed, its failure is the operation's error. A cancelled call counts only if no other call ended before it.
-/// ``finish(recovering:)`` with `true` ends the operation with success in any case.
+/// ``finish(ignoringFailures:)`` with `true` ends the operation with success in any case.
 ///
 /// The calls belong to the operation. While all of them wait for a retry, a credential or the network, the operation
 /// gives up its slot. Their closures run on ``callbackQueue``. Calls made in `start()` wait for accessories and
@@ -101,13 +101,19 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         }
     }
 
-    /// Ends the operation with success although a call has failed, if `recovering` is `true`.
+    /// Ends the operation with success although a call has failed, if `ignoringFailures` is `true`.
     ///
-    /// - Parameter recovering: whether to end with success, whatever the results of the calls are. An ``ItemOperation``
-    ///   without an item fails even then. `false` has the same effect as ``NetworkOperation/finish(_:)`` without an
-    ///   error.
+    /// - Parameter ignoringFailures: whether to end with success, whatever the results of the calls are. An
+    ///   ``ItemOperation`` without an item fails even then. `false` has the same effect as
+    ///   ``NetworkOperation/finish(_:)`` without an error.
+    public final func finish(ignoringFailures: Bool) {
+        finishWithResult(ignoringFailures: ignoringFailures)
+    }
+
+    /// The former name of ``finish(ignoringFailures:)``.
+    @available(*, deprecated, renamed: "finish(ignoringFailures:)")
     public final func finish(recovering: Bool) {
-        finishWithResult(recovering: recovering)
+        finish(ignoringFailures: recovering)
     }
 
     /// Ends the operation with an error of Foundation.
@@ -151,8 +157,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         error == nil ? [] : callGroup.refusedCalls.map { [$0] } ?? []
     }
 
-    override func missingResultError(recovering: Bool) -> NetworkError? {
-        recovering ? nil : callGroup.failureOfLastCall
+    override func missingResultError(ignoringFailures: Bool) -> NetworkError? {
+        ignoringFailures ? nil : callGroup.failureOfLastCall
     }
 
     override func stop() {

@@ -69,10 +69,10 @@ extension JSONValue {
 
     /// - Throws: if the date, or the value that the encoder makes of it, cannot be sent.
     static func date(_ date: Date, _ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
-        if let dates = encoder.dates {
+        if let encodeDate = encoder.encodeDate {
             guard depth < maximumDepth else { throw .tooDeep(date) }
             // Count this as a level, so that the recursion ends if the closure makes a Date from a Date.
-            return try parameter(dates(date), encoder, depth + 1)
+            return try parameter(encodeDate(date), encoder, depth + 1)
         }
         guard let text = date.rfc3339Text else {
             throw .invalid(date, "a date outside of the years 1 to 9999 cannot be sent")

@@ -3,7 +3,7 @@ import Foundation
 /// An encoder that writes parameters into the query of a URL or into a form.
 ///
 /// ```swift
-/// var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .repeated, nulls: nil)) }
+/// var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrayStyle: .repeated, nullSuffix: nil)) }
 /// ```
 ///
 /// The same parameters always give the same string, because keys are sorted. In a query, every character is
@@ -13,10 +13,10 @@ import Foundation
 /// | parameters | string |
 /// |-|-|
 /// | `["a": 1, "b": true]` | `a=1&b=true`, see ``usesNumericBools`` |
-/// | `["a": ["b": 1]]` | `a[b]=1`, see ``usesDots`` |
-/// | `["a": [1, 2]]` | `a[]=1&a[]=2`, see ``arrays`` |
+/// | `["a": ["b": 1]]` | `a[b]=1`, see ``usesDotNotation`` |
+/// | `["a": [1, 2]]` | `a[]=1&a[]=2`, see ``arrayStyle`` |
 /// | `["a": [["b": 1], ["b": 2]]]` | `a[0][b]=1&a[1][b]=2`: `a[][b]` would not show where an element ends |
-/// | `["a": nil]`, `["a": ""]` | `a`, `a=`, see ``nulls`` |
+/// | `["a": nil]`, `["a": ""]` | `a`, `a=`, see ``nullSuffix`` |
 /// | `["a": []]`, `["a": [:]]` | nothing, because an empty container has no representation |
 ///
 /// A Double without a fraction is written as an integer, `5` and not `5.0`, as in JSON.
@@ -24,7 +24,7 @@ public struct QueryEncoder: Sendable {
     /// The style of an array of plain values. An array that contains arrays or dictionaries always has indices.
     ///
     /// ```swift
-    /// var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .indices)) }
+    /// var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrayStyle: .indices)) }
     /// ```
     public enum ArrayStyle: Hashable, Sendable {
         /// `a[]=1&a[]=2`, the default.
@@ -36,38 +36,38 @@ public struct QueryEncoder: Sendable {
     }
 
     /// The style of arrays of plain values. Defaults to ``ArrayStyle/brackets``.
-    public var arrays: ArrayStyle
+    public var arrayStyle: ArrayStyle
     /// Whether the keys of a dictionary in a dictionary are written with dots, `a.b=1`, instead of brackets, `a[b]=1`.
     /// A key that contains a dot then looks like two keys. Defaults to `false`.
-    public var usesDots: Bool
+    public var usesDotNotation: Bool
     /// Whether a Bool is written as `1` or `0` instead of `true` or `false`. Defaults to `false`.
     public var usesNumericBools: Bool
     /// The string after the key of nil and `NSNull`. The default `""` gives `a`, which differs from an empty string;
     /// `"="` gives `a=`, and `"=null"` gives `a=null`. With `nil`, the key is omitted; the other elements of an array
     /// keep their indices.
-    public var nulls: String?
+    public var nullSuffix: String?
     /// A closure that converts a Date to the value to send: a string, a number, or another value that parameters can
     /// contain. It also applies to parameters that become JSON. Defaults to `nil`: ISO 8601 in UTC,
     /// `2026-07-01T12:00:00Z`, with milliseconds if there are any (RFC 3339), for the years 1 to 9999.
     ///
     /// ```swift
-    /// QueryEncoder(dates: { Int64($0.timeIntervalSince1970) })
+    /// QueryEncoder(encodeDate: { Int64($0.timeIntervalSince1970) })
     /// ```
-    public var dates: (@Sendable (Date) -> Any)?
+    public var encodeDate: (@Sendable (Date) -> Any)?
 
     /// Creates an encoder with the given properties.
     public init(
-        arrays: ArrayStyle = .brackets,
-        usesDots: Bool = false,
+        arrayStyle: ArrayStyle = .brackets,
+        usesDotNotation: Bool = false,
         usesNumericBools: Bool = false,
-        nulls: String? = "",
-        dates: (@Sendable (Date) -> Any)? = nil
+        nullSuffix: String? = "",
+        encodeDate: (@Sendable (Date) -> Any)? = nil
     ) {
-        self.arrays = arrays
-        self.usesDots = usesDots
+        self.arrayStyle = arrayStyle
+        self.usesDotNotation = usesDotNotation
         self.usesNumericBools = usesNumericBools
-        self.nulls = nulls
-        self.dates = dates
+        self.nullSuffix = nullSuffix
+        self.encodeDate = encodeDate
     }
 
     static let formContentType = "application/x-www-form-urlencoded"
@@ -91,7 +91,7 @@ public struct QueryEncoder: Sendable {
     private func append(_ value: JSONValue, _ key: String, _ isForm: Bool, to pairs: inout [String]) {
         switch value {
         // Parsers skip an empty key without `=`.
-        case .null: if let nulls { pairs.append(key.isEmpty && nulls.isEmpty ? "=" : key + nulls) }
+        case .null: if let nullSuffix { pairs.append(key.isEmpty && nullSuffix.isEmpty ? "=" : key + nullSuffix) }
         case .bool(let value) where usesNumericBools: pairs.append("\(key)=\(value ? 1 : 0)")
         case .bool(let value): pairs.append("\(key)=\(value)")
         case .integer(let value): pairs.append("\(key)=\(value)")
@@ -100,7 +100,7 @@ public struct QueryEncoder: Sendable {
         case .decimal(let value): pairs.append(key + "=" + Self.escape(value.description, isForm))
         case .string(let value): pairs.append(key + "=" + Self.escape(value, isForm))
         case .array(let values):
-            let style: ArrayStyle = values.contains(where: \.isContainer) ? .indices : arrays
+            let style: ArrayStyle = values.contains(where: \.isContainer) ? .indices : arrayStyle
             for (index, value) in values.enumerated() {
                 switch style {
                 case .brackets: append(value, key + "%5B%5D", isForm, to: &pairs)
@@ -111,7 +111,7 @@ public struct QueryEncoder: Sendable {
         case .object(let values):
             for (name, value) in values.sorted(by: { $0.key < $1.key }) {
                 let name = Self.escape(name, isForm)
-                append(value, key + (usesDots ? ".\(name)" : "%5B\(name)%5D"), isForm, to: &pairs)
+                append(value, key + (usesDotNotation ? ".\(name)" : "%5B\(name)%5D"), isForm, to: &pairs)
             }
         }
     }
@@ -130,10 +130,66 @@ public struct QueryEncoder: Sendable {
     }
 }
 
+// MARK: - Former names
+
+extension QueryEncoder {
+    /// The former name of ``arrayStyle``.
+    @available(*, deprecated, renamed: "arrayStyle")
+    public var arrays: ArrayStyle {
+        get { arrayStyle }
+        set { arrayStyle = newValue }
+    }
+
+    /// The former name of ``usesDotNotation``.
+    @available(*, deprecated, renamed: "usesDotNotation")
+    public var usesDots: Bool {
+        get { usesDotNotation }
+        set { usesDotNotation = newValue }
+    }
+
+    /// The former name of ``nullSuffix``.
+    @available(*, deprecated, renamed: "nullSuffix")
+    public var nulls: String? {
+        get { nullSuffix }
+        set { nullSuffix = newValue }
+    }
+
+    /// The former name of ``encodeDate``.
+    @available(*, deprecated, renamed: "encodeDate")
+    public var dates: (@Sendable (Date) -> Any)? {
+        get { encodeDate }
+        set { encodeDate = newValue }
+    }
+
+    /// Creates an encoder with the former labels of the properties.
+    // Disfavored, because otherwise a call without any of these labels, such as `QueryEncoder()`, would be ambiguous.
+    @available(
+        *,
+        deprecated,
+        renamed: "init(arrayStyle:usesDotNotation:usesNumericBools:nullSuffix:encodeDate:)"
+    )
+    @_disfavoredOverload
+    public init(
+        arrays: ArrayStyle = .brackets,
+        usesDots: Bool = false,
+        usesNumericBools: Bool = false,
+        nulls: String? = "",
+        dates: (@Sendable (Date) -> Any)? = nil
+    ) {
+        self.init(
+            arrayStyle: arrays,
+            usesDotNotation: usesDots,
+            usesNumericBools: usesNumericBools,
+            nullSuffix: nulls,
+            encodeDate: dates
+        )
+    }
+}
+
 // MARK: - Encodable parameters
 
 extension QueryEncoder {
-    /// Returns the parameters of an `Encodable` value, with dates converted by ``dates``.
+    /// Returns the parameters of an `Encodable` value, with dates converted by ``encodeDate``.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` if the value cannot be encoded or has no keys.
     func parameters<Value: Encodable>(of value: Value) throws(NetworkError) -> [String: Any] {

@@ -157,21 +157,28 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     }
 }
 
-// MARK: - Views
+// MARK: - Results
 
 extension Result where Failure == NetworkError {
-    /// Returns a view of the value, such as the row of a list or the text of a label. A failure is returned unchanged.
+    /// Returns a result with the transformed value, such as the row of a list or the text of a label. A failure is
+    /// returned unchanged.
     ///
     /// ```swift
-    /// let row = operation.result?.reformed { user in "\(user.name), \(user.city)" }
+    /// let row = operation.result?.tryMap { user in "\(user.name), \(user.city)" }
     /// ```
     ///
-    /// - Parameter view: makes the view, on the caller's thread. An error that is not a ``NetworkError`` becomes
-    ///   ``NetworkError/Code/cannotParseResponse``.
-    public func reformed<View>(_ view: (Success) throws -> View) -> Result<View, NetworkError> {
+    /// - Parameter transform: transforms the value, on the caller's thread. If it throws, the result is a failure. An
+    ///   error that is not a ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
+    public func tryMap<NewSuccess>(_ transform: (Success) throws -> NewSuccess) -> Result<NewSuccess, NetworkError> {
         flatMap { success in
-            Result<View, any Error> { try view(success) }.mapError(NetworkError.mapping)
+            Result<NewSuccess, any Error> { try transform(success) }.mapError(NetworkError.mapping)
         }
+    }
+
+    /// The former name of ``tryMap(_:)``.
+    @available(*, deprecated, renamed: "tryMap(_:)")
+    public func reformed<View>(_ view: (Success) throws -> View) -> Result<View, NetworkError> {
+        tryMap(view)
     }
 }
 

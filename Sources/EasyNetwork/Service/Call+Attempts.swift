@@ -307,7 +307,8 @@ extension Call {
             do throws(NetworkError) {
                 return .transmit(outgoing, message, try circuit.pass(breaker))
             } catch {
-                return breaker.waits ? .wait(.circuit(circuit), then: .send(outgoing)) : .judge(.failure(error), nil)
+                guard breaker.waitsWhileOpen else { return .judge(.failure(error), nil) }
+                return .wait(.circuit(circuit), then: .send(outgoing))
             }
         }
 
@@ -560,7 +561,7 @@ extension Call {
 
         /// Returns whether a retry after this number of seconds would fail because of the open circuit.
         private func isHeldBack(for delay: TimeInterval) -> Bool {
-            guard let breaker = circuitBreaker, !breaker.waits else { return false }
+            guard let breaker = circuitBreaker, !breaker.waitsWhileOpen else { return false }
             return host.circuit(to: snapshot.message.url).isOpen(for: delay)
         }
 

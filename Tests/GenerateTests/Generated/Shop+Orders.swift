@@ -34,7 +34,7 @@ nonisolated extension Shop {
 
         var api: String { "orders" }
         var params: Self { self }
-        var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(nulls: nil)) }
+        var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(nullSuffix: nil)) }
 
         func item(from response: NetworkResponse) throws -> [Order] {
             try response.decode([Order].self, with: .json)

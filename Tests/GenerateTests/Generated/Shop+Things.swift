@@ -45,7 +45,7 @@ nonisolated extension Shop {
             let fields: [String: String?] = ["X-Client": self.xClient, "Cookie": cookies]
             return fields.compactMapValues { $0 }
         }
-        var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .repeated, nulls: nil)) }
+        var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrayStyle: .repeated, nullSuffix: nil)) }
 
         func item(from response: NetworkResponse) throws -> Things {
             try response.decode(Things.self, with: .json)

@@ -62,11 +62,12 @@ struct CombinedConditionTests {
         await expect(run(.not(.not(noted("a", true)))).error == nil)
     }
 
-    @Test("BEY-7: silent: no prerequisite, however deep")
-    func silent() async {
-        await expect(run(noted("a", true).silent).log, equals: ["a"])
-        let nested = OperationCondition.all(noted("a", true), .any(noted("b", false), .not(noted("c", false)))).silent
-        let good = await run(nested.silent)
+    @Test("BEY-7: withoutPrerequisites: no prerequisite, however deep")
+    func withoutPrerequisites() async {
+        await expect(run(noted("a", true).withoutPrerequisites).log, equals: ["a"])
+        let nested = OperationCondition.all(noted("a", true), .any(noted("b", false), .not(noted("c", false))))
+            .withoutPrerequisites
+        let good = await run(nested.withoutPrerequisites)
         expect(good.error == nil && good.log == ["a", "b", "c"])
         expect(nested.name, equals: "(a and (b or not c))")
     }

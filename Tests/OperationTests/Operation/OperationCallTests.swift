@@ -168,7 +168,7 @@ struct OperationCallTests: ServiceSuite {
             let task = Task { try await operation.service.send(Get(api: "busy")) }
             hasSlot.whenOpen {
                 task.cancel()
-                operation.call("ok") { operation.finish(recovering: true) }
+                operation.call("ok") { operation.finish(ignoringFailures: true) }
             }
         }
         queue.addOperation(operation)
@@ -412,17 +412,17 @@ struct OperationCallTests: ServiceSuite {
         expect(named.error?.code, equals: .refused)
     }
 
-    @Test("BEY-16, BEY-1: finish(recovering: true) ends an operation with success although its call failed")
+    @Test("BEY-16, BEY-1: finish(ignoringFailures: true) ends an operation with success although its call failed")
     func recovered() async throws {
-        for (recovering, code) in [(true, nil), (false, .unacceptableStatus)] as [(Bool, NetworkError.Code?)] {
+        for (ignoresFailures, code) in [(true, nil), (false, .unacceptableStatus)] as [(Bool, NetworkError.Code?)] {
             let operation = Calls(service()) { operation in
-                operation.call("missing") { operation.finish(recovering: recovering) }
+                operation.call("missing") { operation.finish(ignoringFailures: ignoresFailures) }
             }
             let dependent = TestJob()
             dependent.addDependency(operation)
             NetworkQueue().addOperations([operation, dependent], waitUntilFinished: false)
             await dependent.ended()
-            expect(operation.error?.code == code && dependent.executionCount == (recovering ? 1 : 0))
+            expect(operation.error?.code == code && dependent.executionCount == (ignoresFailures ? 1 : 0))
         }
     }
 

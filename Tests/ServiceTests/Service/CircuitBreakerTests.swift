@@ -145,7 +145,7 @@ struct CircuitBreakerTests: ServiceSuite {
         let trial = Task { await code(service, Call(method: .put)) }
         await expect(transport.waitForRequests(4))
         var patient = Call(api: "fine")
-        patient.options.circuitBreaker = CircuitBreaker(waits: true)
+        patient.options.circuitBreaker = CircuitBreaker(waitsWhileOpen: true)
         let waiting = Task { [patient] in await code(service, patient) }
         let circuit = service.configuration.circuit(to: try #require(service.configuration.baseURL))
         await expect(eventually { waitingCount(circuit) == 1 })
@@ -178,7 +178,9 @@ struct CircuitBreakerTests: ServiceSuite {
         "OPQ-13: calls that wait have no slot; one sends the trial when it is time, and the others follow its success"
     )
     func waits() async throws {
-        let service = service { $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(3), waits: true) }
+        let service = service {
+            $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(3), waitsWhileOpen: true)
+        }
         await open(service)
         let queue = NetworkQueue(maxConcurrentOperationCount: 2)
         let jobs = (0..<500).map { _ in RequestOperation(Call(), service: service) }
@@ -209,7 +211,9 @@ struct CircuitBreakerTests: ServiceSuite {
 
     @Test("OPQ-13: a call that is woken and gets no slot does not hold the others up; the wait ends with its timeout")
     func wokenWithoutSlot() async throws {
-        let service = service { $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(3), waits: true) }
+        let service = service {
+            $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(3), waitsWhileOpen: true)
+        }
         await open(service)
         let queue = NetworkQueue()
         let job = RequestOperation(Call(), service: service)
@@ -273,7 +277,7 @@ struct CircuitBreakerTests: ServiceSuite {
         }
         let session = AuthenticationSession(tokens, credential: "old")
         let service = service {
-            $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(1), openTime: 5, waits: true)
+            $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(1), openTime: 5, waitsWhileOpen: true)
             $0.authentication = session
         }
         failing.exchange(service)
@@ -361,7 +365,7 @@ struct CircuitBreakerTests: ServiceSuite {
         for _ in 0..<5 { await expect(code(service, off), equals: .unacceptableStatus) }
         await expect(code(service), equals: .circuitOpen)
         var patient = Call()
-        patient.options.circuitBreaker = CircuitBreaker(waits: true)
+        patient.options.circuitBreaker = CircuitBreaker(waitsWhileOpen: true)
         answer.exchange(.text("a"))
         let call = Task { [patient] in try await service.send(patient) }
         let circuit = service.configuration.circuit(to: try #require(service.configuration.baseURL))
@@ -404,7 +408,9 @@ struct CircuitBreakerTests: ServiceSuite {
 
     @Test("OPQ-13: the opening, the wait and the closing are told as events")
     func events() async throws {
-        let service = service { $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(1), waits: true) }
+        let service = service {
+            $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(1), waitsWhileOpen: true)
+        }
         let words = Locked<[String]>([])
         let subscription = service.configuration.subscribe { event in
             switch event.kind {

@@ -54,7 +54,7 @@ struct EncodableParamsTests {
         try expect(Built(request).contentType, equals: "application/json")
         request.query = .form
         try expect(Built(request).text, equals: Self.query.replacingOccurrences(of: "%20", with: "+"))
-        request.queryEncoder = QueryEncoder(dates: { $0.timeIntervalSince1970 })
+        request.queryEncoder = QueryEncoder(encodeDate: { $0.timeIntervalSince1970 })
         try expect(Built(request).text?.contains("bytes=AQID&colour=red&date=0.5&"), equals: true)
     }
 

@@ -107,21 +107,21 @@ extension QueryEncoder {
         }
         let seconds: @Sendable (Date) -> Any = { ($0.timeIntervalSince1970 * 1_000).rounded() / 1_000 }
         return QueryEncoder(
-            arrays: one(.brackets, .repeated, .indices),
-            usesDots: one(false, true),
+            arrayStyle: one(.brackets, .repeated, .indices),
+            usesDotNotation: one(false, true),
             usesNumericBools: one(false, true),
-            nulls: one("", "=", "=null", nil as String?),
-            dates: one(false, true) ? seconds : nil
+            nullSuffix: one("", "=", "=null", nil as String?),
+            encodeDate: one(false, true) ? seconds : nil
         )
     }
 
     /// The names of the styles.
     var told: [String: String] {
-        let nulls = ["": "key", "=": "empty", "=null": "word"][nulls ?? "-"] ?? "omitted"
+        let nulls = ["": "key", "=": "empty", "=null": "word"][nullSuffix ?? "-"] ?? "omitted"
         return [
-            "arrays": "\(arrays)", "keys": usesDots ? "dots" : "brackets",
+            "arrays": "\(arrayStyle)", "keys": usesDotNotation ? "dots" : "brackets",
             "bools": usesNumericBools ? "numbers" : "words",
-            "nulls": nulls, "dates": dates == nil ? "iso8601" : "secondsSince1970",
+            "nulls": nulls, "dates": encodeDate == nil ? "iso8601" : "secondsSince1970",
         ]
     }
 }

@@ -36,8 +36,8 @@ struct QueryEncoderTests {
     @Test("REQ-2: arrays and Bools can be written in other ways")
     func options() throws {
         let params: [String: Any] = ["a": [1, 2], "b": true, "c": [["x": false]]]
-        try check(params, "a=1&a=2&b=true&c[0][x]=false", QueryEncoder(arrays: .repeated))
-        try check(params, "a[0]=1&a[1]=2&b=1&c[0][x]=0", QueryEncoder(arrays: .indices, usesNumericBools: true))
+        try check(params, "a=1&a=2&b=true&c[0][x]=false", QueryEncoder(arrayStyle: .repeated))
+        try check(params, "a[0]=1&a[1]=2&b=1&c[0][x]=0", QueryEncoder(arrayStyle: .indices, usesNumericBools: true))
     }
 
     @Test("REQ-2: all but the unreserved characters are escaped, in keys and in values")

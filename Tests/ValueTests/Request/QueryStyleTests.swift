@@ -28,7 +28,7 @@ struct QueryStyleTests {
             (day, 1_782_907_200, "2026-07-01", #""2026-07-01""#), ({ _ in NSNull() }, 0, "", "null"),
         ]
         for (dates, seconds, query, json) in table {
-            let encoder = QueryEncoder(dates: dates)
+            let encoder = QueryEncoder(encodeDate: dates)
             let date = Date(timeIntervalSince1970: seconds)
             try expect(encoder.encode(["d": date]), equals: (query.isEmpty ? "d" : "d=\(query)"))
             var request = AnyRequest(method: .post, query: .json, makeParams: { ["d": date] })
@@ -48,7 +48,7 @@ struct QueryStyleTests {
             }
             expect(error?.message?.hasPrefix("parameter a.d: a date"), equals: true)
         }
-        let error = #expect(throws: NetworkError.self) { try QueryEncoder(dates: { $0 }).encode(["a": Date()]) }
+        let error = #expect(throws: NetworkError.self) { try QueryEncoder(encodeDate: { $0 }).encode(["a": Date()]) }
         expect(error?.message?.hasPrefix("parameter a: values are nested more than 100 levels deep"), equals: true)
     }
 
@@ -59,8 +59,8 @@ struct QueryStyleTests {
             ("", "=&a&b[]=1&b[]&b[]=2&c[d]"), ("=", "=&a=&b[]=1&b[]=&b[]=2&c[d]="),
             ("=null", "=null&a=null&b[]=1&b[]=null&b[]=2&c[d]=null"), (nil, "b[]=1&b[]=2"),
         ]
-        for (nulls, expected) in table { try expect(text(params, QueryEncoder(nulls: nulls)), equals: expected) }
-        try expect(text(params, QueryEncoder(arrays: .indices, nulls: nil)), equals: "b[0]=1&b[2]=2")
+        for (nulls, expected) in table { try expect(text(params, QueryEncoder(nullSuffix: nulls)), equals: expected) }
+        try expect(text(params, QueryEncoder(arrayStyle: .indices, nullSuffix: nil)), equals: "b[0]=1&b[2]=2")
     }
 
     @Test("REQ-2: the key of an element is repeated, with or without brackets, or has an index")
@@ -70,7 +70,7 @@ struct QueryStyleTests {
             (.brackets, "a[]=1&a[]=2&b[0][x]=1"), (.repeated, "a=1&a=2&b[0][x]=1"),
             (.indices, "a[0]=1&a[1]=2&b[0][x]=1"),
         ]
-        for (arrays, expected) in table { try expect(text(params, QueryEncoder(arrays: arrays)), equals: expected) }
+        for (arrays, expected) in table { try expect(text(params, QueryEncoder(arrayStyle: arrays)), equals: expected) }
     }
 
     @Test("REQ-2: a space is %20 in a query and + in a form; a plus is always escaped")
@@ -81,7 +81,7 @@ struct QueryStyleTests {
 
     @Test("REQ-2: the article's example: several styles together")
     func example() throws {
-        let encoder = QueryEncoder(arrays: .repeated, usesDots: true, nulls: nil)
+        let encoder = QueryEncoder(arrayStyle: .repeated, usesDotNotation: true, nullSuffix: nil)
         let params: [String: Any] = ["q": "a b", "ids": [1, 2], "owner": ["name": "ada"], "page": Int?.none as Any]
         try expect(encoder.encode(params), equals: "ids=1&ids=2&owner.name=ada&q=a%20b")
     }
@@ -89,7 +89,7 @@ struct QueryStyleTests {
     @Test("REQ-2: keys with dots")
     func keys() throws {
         let params: [String: Any] = ["a": ["b": ["c d": 1]], "l": [1, 2], "m": [["x": 1]]]
-        try expect(text(params, QueryEncoder(usesDots: true)), equals: "a.b.c%20d=1&l[]=1&l[]=2&m[0].x=1")
+        try expect(text(params, QueryEncoder(usesDotNotation: true)), equals: "a.b.c%20d=1&l[]=1&l[]=2&m[0].x=1")
     }
 
     /// A request without a query encoder.
@@ -102,7 +102,7 @@ struct QueryStyleTests {
     @Test("REQ-2, CFG-3: the host's encoder writes the parameters of requests without an encoder")
     func host() throws {
         let host = HostConfiguration(baseURL: URL(string: "https://h")) {
-            $0.queryEncoder = QueryEncoder(arrays: .repeated, dates: { $0.timeIntervalSince1970 })
+            $0.queryEncoder = QueryEncoder(arrayStyle: .repeated, encodeDate: { $0.timeIntervalSince1970 })
         }
         func built(_ request: some BaseAPIRequest) throws -> TransportRequest {
             try RequestBuilder.build(request, for: host)
@@ -111,7 +111,7 @@ struct QueryStyleTests {
         try expect(built(Unsaid(method: .post)).body, equals: .data(Data("l=1".utf8)))
         let own = AnyRequest(makeParams: { ["l": [1]] }, queryEncoder: QueryEncoder())
         try expect(built(own).url.query, equals: "l%5B%5D=1")
-        let altered = RequestOptions(queryEncoder: QueryEncoder(arrays: .indices))
+        let altered = RequestOptions(queryEncoder: QueryEncoder(arrayStyle: .indices))
         let message = try RequestBuilder.build(Unsaid(), altered, for: host)
         expect(message.url.query, equals: "l%5B0%5D=1970-01-01T00%3A00%3A01Z")
         try expect(Built(Unsaid()).message.url.query, equals: "l%5B%5D=1970-01-01T00%3A00%3A01Z")
@@ -123,7 +123,7 @@ struct QueryStyleTests {
             api: "users?kept=%20#end",
             makeParams: { ["d": true, "n": NSNull(), "q": "x y"] }
         )
-        request.queryEncoder = QueryEncoder(usesNumericBools: true, nulls: nil)
+        request.queryEncoder = QueryEncoder(usesNumericBools: true, nullSuffix: nil)
         try expect(Built(request).url, equals: "https://h/v1/users?kept=%20&d=1&q=x%20y#end")
         request.method = .post
         request.query = .form

@@ -211,11 +211,11 @@ struct ReformedResultTests {
 
     @Test("RSP-5: several views are derived from one result; one that fails leaves the others alone")
     func views() throws {
-        try expect(ada.reformed { "\($0.id). \($0.name ?? "")" }.get(), equals: "1. Ada")
-        try expect(ada.reformed(initial).get(), equals: "A")
+        try expect(ada.tryMap { "\($0.id). \($0.name ?? "")" }.get(), equals: "1. Ada")
+        try expect(ada.tryMap(initial).get(), equals: "A")
         let unnamed = Result<User, NetworkError>.success(User(id: 2))
-        try expect(unnamed.reformed { $0.id }.get(), equals: 2)
-        let error = #expect(throws: NetworkError.self) { try unnamed.reformed(initial).get() }
+        try expect(unnamed.tryMap { $0.id }.get(), equals: 2)
+        let error = #expect(throws: NetworkError.self) { try unnamed.tryMap(initial).get() }
         expect(error?.code, equals: .cannotParseResponse)
         expect(error?.message, equals: #"no value for key "name""#)
         expect(error?.underlying as? ResponseMapperError, equals: .missing(key: "name"))
@@ -225,12 +225,12 @@ struct ReformedResultTests {
     func failures() {
         let failed = Result<User, NetworkError>.failure(NetworkError(code: .timedOut, message: "m"))
         let error = #expect(throws: NetworkError.self) {
-            try failed.reformed { _ in Issue.record("called") }.get()
+            try failed.tryMap { _ in Issue.record("called") }.get()
         }
         expect(error?.code, equals: .timedOut)
         expect(error?.message, equals: "m")
         let refused = #expect(throws: NetworkError.self) {
-            try ada.reformed { _ in throw NetworkError(code: .refused) }.get()
+            try ada.tryMap { _ in throw NetworkError(code: .refused) }.get()
         }
         expect(refused?.code, equals: .refused)
     }

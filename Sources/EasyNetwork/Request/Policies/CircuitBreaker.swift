@@ -9,10 +9,10 @@ import Foundation
 ///
 /// Each server that a host calls has a circuit. The scheme, host and port of a message's URL identify it. The circuit
 /// is closed until the failures reach the ``threshold``. While it is open, nothing is sent to the server: messages fail
-/// at once with ``NetworkError/Code/circuitOpen`` or, with ``waits``, wait without a slot. After ``openTime``, one
-/// message is sent as a trial. The head of its response decides: success closes the circuit, and failure opens it again
-/// for twice as long, up to ``maximumOpenTime``. A trial that has run for ``trialTime`` without failing, such as a long
-/// upload, also closes the circuit. If a trial ends with neither success nor failure, for example because it is
+/// at once with ``NetworkError/Code/circuitOpen`` or, with ``waitsWhileOpen``, wait without a slot. After ``openTime``,
+/// one message is sent as a trial. The head of its response decides: success closes the circuit, and failure opens it
+/// again for twice as long, up to ``maximumOpenTime``. A trial that has run for ``trialTime`` without failing, such as
+/// a long upload, also closes the circuit. If a trial ends with neither success nor failure, for example because it is
 /// cancelled, another one can start.
 ///
 /// Each attempt counts: first messages, retries, redirects, and the messages of a refresh. A failure is a status in
@@ -66,7 +66,14 @@ public struct CircuitBreaker: Hashable, Sendable {
     /// Whether messages wait while the circuit is open, without a slot, instead of failing. The wait has no timeout of
     /// its own: only ``RequestOptions/overallTimeout``, ``NetworkOperation/deadline`` and a cancellation end it early.
     /// Defaults to `false`.
-    public var waits: Bool
+    public var waitsWhileOpen: Bool
+
+    /// The former name of ``waitsWhileOpen``.
+    @available(*, deprecated, renamed: "waitsWhileOpen")
+    public var waits: Bool {
+        get { waitsWhileOpen }
+        set { waitsWhileOpen = newValue }
+    }
 
     /// The statuses that are failures. Defaults to 429 and 500 to 599.
     public var statusCodes: Set<Int>
@@ -82,7 +89,7 @@ public struct CircuitBreaker: Hashable, Sendable {
         openTime: TimeInterval = 5,
         maximumOpenTime: TimeInterval = 60,
         trialTime: TimeInterval = 5,
-        waits: Bool = false,
+        waitsWhileOpen: Bool = false,
         statusCodes: Set<Int> = Self.serverErrors,
         errorCodes: Set<NetworkError.Code> = [.cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse]
     ) {
@@ -90,9 +97,36 @@ public struct CircuitBreaker: Hashable, Sendable {
         self.openTime = openTime
         self.maximumOpenTime = maximumOpenTime
         self.trialTime = trialTime
-        self.waits = waits
+        self.waitsWhileOpen = waitsWhileOpen
         self.statusCodes = statusCodes
         self.errorCodes = errorCodes
+    }
+
+    /// Creates a breaker with the former label of ``waitsWhileOpen``.
+    // `waits` has no default here, so a call without that label is not ambiguous.
+    @available(
+        *,
+        deprecated,
+        renamed: "init(opensAfter:openTime:maximumOpenTime:trialTime:waitsWhileOpen:statusCodes:errorCodes:)"
+    )
+    public init(
+        opensAfter threshold: Threshold = .failuresInRow(5),
+        openTime: TimeInterval = 5,
+        maximumOpenTime: TimeInterval = 60,
+        trialTime: TimeInterval = 5,
+        waits: Bool,
+        statusCodes: Set<Int> = Self.serverErrors,
+        errorCodes: Set<NetworkError.Code> = [.cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse]
+    ) {
+        self.init(
+            opensAfter: threshold,
+            openTime: openTime,
+            maximumOpenTime: maximumOpenTime,
+            trialTime: trialTime,
+            waitsWhileOpen: waits,
+            statusCodes: statusCodes,
+            errorCodes: errorCodes
+        )
     }
 
     /// A breaker that holds back no calls, for a request whose host has a breaker.
@@ -143,7 +177,7 @@ extension CircuitBreaker: CustomStringConvertible {
             [
                 ("opensAfter", threshold), ("openTime", change(\.openTime)),
                 ("maximumOpenTime", change(\.maximumOpenTime)), ("trialTime", change(\.trialTime)),
-                ("waits", change(\.waits)), ("statusCodes", change(\.statusCodes)),
+                ("waitsWhileOpen", change(\.waitsWhileOpen)), ("statusCodes", change(\.statusCodes)),
                 ("errorCodes", change(\.errorCodes)?.map(\.description).sorted()),
             ]
         )
