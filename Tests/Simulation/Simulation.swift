@@ -24,16 +24,21 @@ public enum Simulation {
         History.make(seed).live(isTraced: isTraced)
     }
 
+    /// The first seeds of histories with at most six jobs.
+    public static func shortSeeds(_ count: Int) -> [UInt64] {
+        Array((1...).lazy.filter { History.make($0).jobs.count <= 6 }.prefix(count))
+    }
+
     /// Lives many histories, until so many have failed.
     ///
     /// - Parameter begins: called before each history, on its thread.
     public static func live(
-        _ seeds: Range<UInt64>,
+        _ seeds: some Sequence<UInt64>,
         threads: Int = 1,
         failureLimit: Int = .max,
         begins: @escaping @Sendable (_ thread: Int, _ seed: UInt64) -> Void = { _, _ in }
     ) -> Summary {
-        let (rest, summary) = (Locked(seeds), Locked<Summary>(([], 0, [])))
+        let (rest, summary) = (Locked(Array(seeds)[...]), Locked<Summary>(([], 0, [])))
         DispatchQueue.concurrentPerform(iterations: threads) { thread in
             while summary.withLock({ $0.failures.count < failureLimit }), let seed = rest.withLock({ $0.popFirst() }) {
                 begins(thread, seed)

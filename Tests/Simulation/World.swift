@@ -47,13 +47,10 @@ final class World: @unchecked Sendable {
     /// The jobs that had a slot when the limit was lowered, and when the queue was suspended.
     private(set) var grandfathered: Set<Int> = []
     private(set) var startedBeforeSuspension: Set<Int>?
-    /// The jobs with a slot, those of them that had none before, and how many slots have been given.
-    var hadSlots: Set<Int> = []
-    /// Those that ran when a running one was cancelled.
-    private(set) var hadRun: Set<Int> = []
-    var (newlyRunning, grantCount): ([Job], Int) = ([], 0)
-    /// When jobs without network have executed.
-    var executionTimes: [Double] = []
+    /// The jobs with a slot, and those that ran when a running job was cancelled.
+    var (hadSlots, hadRun): (Set<Int>, Set<Int>) = ([], [])
+    /// The jobs that had no slot before, how many slots have been given, and when jobs without network have executed.
+    var (newlyRunning, grantCount, executionTimes): ([Job], Int, [Double]) = ([], 0, [])
     /// When barriers were added, and the jobs before them.
     private(set) var barriers: [(step: Int, before: [Job])] = []
 
