@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <string.h>
 
 static int (*has_pending)(const void *ssl);
 static int (*get_shutdown)(const void *ssl);
@@ -26,26 +27,30 @@ static void find_functions(void) {
     dlclose(libcurl);
 }
 
-// Returns what libcurl says of the handle's TLS; NULL with libraries other than OpenSSL and its relatives.
-static const struct ccurl_tls_session *openssl_of(void *easy) {
+// Returns the handle's session; NULL if it has no session, and with libraries other than OpenSSL and its relatives.
+static const void *session_of(void *easy) {
     pthread_once(&once, find_functions);
     struct ccurl_tls_session *session = NULL;
     if (ccurl.easy_getinfo(easy, CCURLINFO_TLS_SSL_PTR, &session)) { return NULL; }
-    return session && session->backend == CCURLSSLBACKEND_OPENSSL ? session : NULL;
+    return session && session->backend == CCURLSSLBACKEND_OPENSSL ? session->internals : NULL;
 }
 
-// Returns the handle's session; NULL if it has no session, and with other libraries.
-static const void *session_of(void *easy) {
-    const struct ccurl_tls_session *session = openssl_of(easy);
-    return session ? session->internals : NULL;
+static const struct ccurl_version_info *version_info(void) { return (struct ccurl_version_info *)ccurl.version_info(0); }
+
+bool ccurl_tls_can_add_default_folder(void) {
+    pthread_once(&once, find_functions);
+    const struct ccurl_version_info *info = version_info();
+    // A libcurl with several TLS libraries names the others in parentheses, and can use another one.
+    const char *name = "OpenSSL/";
+    bool is_openssl = info->ssl_version && strncmp(info->ssl_version, name, strlen(name)) == 0
+        && !strchr(info->ssl_version, '(');
+    return is_openssl && info->cainfo && info->capath && get_store && load_locations;
 }
 
-void ccurl_tls_add_default_folder(void *easy, void *context) {
-    const char *folder = ccurl_default_folder();
-    if (!folder || !openssl_of(easy) || !get_store || !load_locations) { return; }
+void ccurl_tls_add_default_folder(void *context) {
     void *store = get_store(context);
     // libcurl uses the store again for later connections. OpenSSL adds a folder to a store only once.
-    if (store) { load_locations(store, NULL, folder); }
+    if (store) { load_locations(store, NULL, version_info()->capath); }
 }
 
 bool ccurl_tls_has_pending(void *easy) {

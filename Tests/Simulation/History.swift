@@ -110,7 +110,7 @@ struct History: Sendable {
         let language = draw.pick(["en", "de"])
         let isOther = draw.chance(0.2)
         let isAwaited = draw.chance(0.2)
-        /// Whether it is of a class of the user's.
+        /// Whether the user's own class makes it.
         let isOfOwnClass = draw.chance(0.5)
         /// Whether its callbacks have a queue of their own.
         let hasOwnQueue = draw.chance(0.2)
@@ -246,7 +246,7 @@ struct History: Sendable {
         }
     }
 
-    /// Downloads, urgent jobs that wait for their tags, and one behind them that needs a slot alone.
+    /// Downloads, urgent jobs that wait for their tags, and a later one that needs only a slot.
     private mutating func addCrowd() {
         settings.limit = draw.within(2...3)
         settings.tagLimits = [1, 0, 0]

@@ -20,7 +20,7 @@ final class Job: @unchecked Sendable {
     var result: Result<Answer?, NetworkError>?
     /// Where the answer came from, and its age by itself.
     var (source, age): (NetworkResponse.Source?, Double?)
-    /// The calls are those of a pair.
+    /// Only a pair has calls.
     var (messages, calls): ([Message], [Task<Void, Never>]) = ([], [])
     /// Whether a cancel may have ended it, and when one has returned.
     var (mayBeCancelled, cancelledAt): (Bool, Double?) = (false, nil)
@@ -66,7 +66,7 @@ private final class OwnOperation: RequestOperation<SimulatedRequest>, @unchecked
 }
 
 extension NetworkOperation {
-    /// Other threads go on when it has been cancelled while it ran.
+    /// Lets other threads continue when a running job has been cancelled.
     fileprivate func beInterrupted(after cancel: () -> Void) {
         guard isExecuting, let loop = WorkQueue.loop as? Loop else { return cancel() }
         loop.willCancel()

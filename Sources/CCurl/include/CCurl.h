@@ -369,9 +369,12 @@ bool ccurl_tls_has_pending(void *easy);
 // Returns whether the peer has not closed TLS on the handle's connection. The same limits apply.
 bool ccurl_tls_is_open(void *easy);
 
-// Adds libcurl's default folder of authorities to the context that CURLOPT_SSL_CTX_FUNCTION receives. Does nothing with
-// libraries other than OpenSSL and its relatives.
-void ccurl_tls_add_default_folder(void *easy, void *context);
+// Returns whether libcurl has a default folder of authorities beside a default file, and whether the next function can
+// add that folder, which it can with OpenSSL alone.
+bool ccurl_tls_can_add_default_folder(void);
+
+// Adds libcurl's default folder of authorities to the context that CURLOPT_SSL_CTX_FUNCTION receives.
+void ccurl_tls_add_default_folder(void *context);
 
 static inline ccurl_code ccurl_get_offset(void *easy, ccurl_info info, int64_t *value) {
     return ccurl.easy_getinfo(easy, info, value);
@@ -400,13 +403,6 @@ void ccurl_trace_http2(void);
 // Returns the version of the loaded library, such as 0x080100 for 8.1.0.
 static inline uint32_t ccurl_version(void) {
     return ((struct ccurl_version_info *)ccurl.version_info(0))->version_num;
-}
-
-// Returns libcurl's default folder of authorities if libcurl also has a default file of them, which it parses; NULL if
-// it does not have both.
-static inline const char *ccurl_default_folder(void) {
-    const struct ccurl_version_info *info = (struct ccurl_version_info *)ccurl.version_info(0);
-    return info->cainfo ? info->capath : NULL;
 }
 
 static inline void *ccurl_easy_init(void) { return ccurl.easy_init(); }

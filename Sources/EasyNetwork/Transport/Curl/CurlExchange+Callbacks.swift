@@ -74,11 +74,11 @@ extension CurlExchange {
 
     /// Sets the callback that reports TLS. Not every TLS library has it. Without it, phases are slightly less precise.
     func setSecuringCallback(of handle: CurlHandle) {
-        _ = ccurl_set_securing_function(handle.easy) { easy, tls, context in
+        _ = ccurl_set_securing_function(handle.easy) { _, tls, context in
             guard let exchange = CurlExchange.at(context) else { return CCURLE_OK }
             exchange.isSecuring = true
             if CurlLibrary.keepsAuthorities, exchange.worker?.configuration.tls.trust == .system {
-                ccurl_tls_add_default_folder(easy, tls)
+                ccurl_tls_add_default_folder(tls)
             }
             return CCURLE_OK
         }

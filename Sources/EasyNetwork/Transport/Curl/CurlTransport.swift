@@ -77,10 +77,10 @@ enum CurlLibrary {
     /// The version, such as `0x08_01_00` for 8.1.0; 0 without libcurl.
     static let version = problem == nil ? ccurl_version() : 0
 
-    /// Whether libcurl keeps the parsed authorities of a file for later connections, which it does unless it also has a
-    /// folder of authorities, and whether its defaults are both. Parsing the system's file takes 20 ms of processor
+    /// Whether libcurl can keep the parsed authorities of the system's file for later connections. It keeps them only
+    /// without a folder of authorities, which the securing callback then adds. Parsing the file takes 20 ms of processor
     /// time.
-    static let keepsAuthorities = version >= 0x07_57_00 && ccurl_default_folder() != nil
+    static let keepsAuthorities = version >= 0x07_57_00 && ccurl_tls_can_add_default_folder()
 
     /// Loads a library into the process once. A library that is rejected changes nothing.
     ///
