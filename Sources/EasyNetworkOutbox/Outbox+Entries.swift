@@ -62,7 +62,7 @@ extension Outbox {
             return url
         }
         let now = clock.date
-        var (id, replaced) = (UUID.make(), [UUID]())
+        var (id, replaced) = (UUID.make(), [OutboxName]())
         func place(after: [UUID]) throws(NetworkError) -> OutboxName {
             // An entry that replaces others adds nothing, even if another process has exceeded the limit.
             if maximumCount < .max, replaced.isEmpty, try count >= maximumCount {
@@ -106,7 +106,7 @@ extension Outbox {
                         id = last.id
                         return names
                     }
-                case .replace: replaced = names.map(\.id)
+                case .replace: replaced = names
                 case .append: if let last = names.last, !after.contains(last.id) { after.append(last.id) }
                 }
                 let name = try place(after: after)
@@ -115,11 +115,13 @@ extension Outbox {
             }
             // The new entry is added before the replaced ones are removed, so that a kill loses neither.
             if let added { announce(added, after: after, options) }
-            try remove(replaced)
+            try remove(replaced.map(\.id))
         } catch {
             // A failed add must leave no entry.
             if let added {
-                try? folder.alone { () throws(NetworkError) in try folder.remove(added) }
+                try? folder.alone { folder.takeBack(added) }
+                // The replaced entries that are still there have their name again.
+                if !replaced.isEmpty { try? folder.changeUnique(unique.name) { replaced + $0 } }
                 post(.removed(added.id), onCallersThread: true)
             }
             throw error

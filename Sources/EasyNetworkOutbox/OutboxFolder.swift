@@ -232,6 +232,12 @@ struct OutboxFolder: Sendable {
         return true
     }
 
+    /// Takes back an entry whose addition has failed. Call this method within ``alone(_:)``.
+    func takeBack(_ name: OutboxName) {
+        // A full disk can refuse a rename, which may enlarge a directory, but no removal.
+        do { try remove(name) } catch { discard(path(.entries, name)) }
+    }
+
     /// Makes an entry a dead letter. Call this method within ``alone(_:)``.
     func makeDeadLetter(_ name: OutboxName, _ error: NetworkError) throws(NetworkError) {
         let temporary = newTemporary()
@@ -461,9 +467,12 @@ struct OutboxFolder: Sendable {
         return try file.offset()
     }
 
-    /// Returns the greatest number of an entry, leaving out numbers that are out of range. 0 if there are no entries.
+    /// Returns the greatest number of an entry or dead letter, leaving out numbers that are out of range. 0 if there is
+    /// none.
     func lastSequence() throws(NetworkError) -> UInt64 {
-        try list(.entries).last { $0.sequence < OutboxSequence.baseLimit }?.sequence ?? 0
+        // A new entry with the number of a dead letter would count as the next period of that one.
+        let names = try list(.entries) + list(.dead)
+        return names.lazy.map(\.sequence).filter { $0 < OutboxSequence.baseLimit }.max() ?? 0
     }
 
     /// Returns the next number in the order of entries.

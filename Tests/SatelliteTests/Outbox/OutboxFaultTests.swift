@@ -242,6 +242,23 @@ struct OutboxFaultTests {
         expect(fixture.texts, equals: (0..<6).map { "\($0)" })
     }
 
+    @Test("BEY-13, BEY-19: no entry gets the number of a dead letter, even if the file of numbers is damaged")
+    func numberOfDeadLetter() async throws {
+        let fixture = OutboxFixture()
+        let options = OutboxOptions(unique: .keep("a"))
+        fixture.answers(400)
+        let outbox = try fixture.outbox()
+        let dead = try outbox.add(OutboxMessage(text: "dead"), options: options)
+        try await outbox.drain(deadline: 60)
+        try expect(outbox.deadLetters.map(\.id), equals: [dead])
+        try Data("none".utf8).write(to: fixture.directory.appendingPathComponent("sequence"))
+        let periodic = OutboxOptions(unique: .keep("b"), period: 60)
+        let id = try outbox.add(OutboxMessage(text: "periodic"), options: periodic)
+        try outbox.retry(dead)
+        try outbox.remove(dead)
+        try expect(outbox.entries.map(\.id), equals: [id])
+    }
+
     @Test("BEY-13: an entry with a number that no outbox gives is a dead letter, to be retried, and loses no other")
     func numbers() async throws {
         let fixture = OutboxFixture()

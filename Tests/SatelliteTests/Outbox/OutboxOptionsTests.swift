@@ -283,12 +283,12 @@ struct OutboxOptionsTests {
         expect(ids.count == 1 && fixture.count("entries") == 1)
     }
 
-    @Test("BEY-19: where the name cannot be kept, there is no entry", arguments: 0..<12)
-    func uniqueOnFullDisk(step: Int) async throws {
+    @Test("BEY-19: where the name cannot be kept, there is no entry", arguments: 0..<12, [false, true])
+    func uniqueOnFullDisk(step: Int, isFull: Bool) async throws {
         let outbox = try fixture.outbox()
         let options = OutboxOptions(unique: .replace("a"))
         let old = try outbox.add(OutboxMessage(text: "old"), options: options)
-        fixture.files.fail(step..<step + 1)
+        fixture.files.fail(step..<(isFull ? .max : step + 1))
         var ids = [old]
         do throws(NetworkError) {
             ids = [try outbox.add(OutboxMessage(text: "new"), options: options)]
@@ -297,6 +297,11 @@ struct OutboxOptionsTests {
         }
         fixture.files.fail(0..<0)
         try expect(outbox.entries.map(\.id), equals: ids)
+        if !isFull {
+            // The old one still has its name.
+            ids = [try outbox.add(OutboxMessage(text: "newer"), options: options)]
+            try expect(outbox.entries.map(\.id), equals: ids)
+        }
         try await outbox.drain(deadline: 60)
         expect(fixture.keys, equals: ids.map(\.uuidString))
     }
