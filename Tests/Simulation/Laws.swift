@@ -206,7 +206,8 @@ extension World {
         let isUnderWay = job.messages.contains(where: \.isUnderWay)
         let lastEnd = isUnderWay ? nil : job.messages.compactMap(\.endedAt).max()
         forbid(.slotHeldInVain, job, when: hasSlot && (job.isOwnCall || job.plan.kind == .pair) && isPast(lastEnd, 1))
-        forbid(.runsWithoutSlot, job, when: isUndecidedRequest && job.plan.caching == .none && isUnderWay && !hasSlot)
+        let isServed = job.messages.contains { $0.isUnderWay && !$0.isCancelled } && job.plan.caching == .none
+        forbid(.runsWithoutSlot, job, when: isUndecidedRequest && isServed && !hasSlot)
         let waits = if case .limit? = reasons.first { reasons.count == 1 && !queue.isSuspended } else { false }
         job.waitsForSlotSince = waits ? job.waitsForSlotSince ?? now : nil
         if let since = job.waitsForSlotSince { checkOrder(job, since) }
@@ -279,8 +280,9 @@ extension World {
     /// Whether a download can go on where it stopped.
     private func isResumable(_ job: Job) -> Bool {
         guard job.plan.kind == .download, !job.plan.hasKey else { return false }
-        let resources = places(job.plan.resource).map { history.settings.resources[$0] }
-        return resources.suffix(1).allSatisfy { $0.hasStrongTag && $0.servesRanges }
+        // A redirect by a fault leads to the resource itself.
+        let target = job.messages.last(where: \.isRedirected)?.resource ?? places(job.plan.resource).last
+        return target.map { history.settings.resources[$0] }.map { $0.hasStrongTag && $0.servesRanges } ?? false
     }
 
     func checkEnd(of job: Job) {
@@ -374,7 +376,8 @@ extension World {
     private func problem(of job: Job, _ error: NetworkError) -> String? {
         let (settings, last) = (history.settings, job.messages.last)
         let isShared = job.plan.joins || job.isGroup || job.plan.kind == .pair
-        let isRefused = if case .cutRefusal = last.flatMap(fault) { last?.error == .connectionLost } else { false }
+        let isCut = if case .cutRefusal = last.flatMap(fault) { last?.error == .connectionLost } else { false }
+        let isRefused = isCut && job.plan.kind != .pair
         switch error.code {
         case .cancelled: return mayBeCancelled(job) ? nil : "nobody has cancelled it"
         case .dependencyFailed:

@@ -137,12 +137,15 @@ final class Processes: @unchecked Sendable {
                 // At once, and taken back from those that have become dead letters before, or entries since then.
                 let revived = same.filter { $0.revivedAt == now && plan.replaces }
                 let replaced = same.filter { other in other.id.map(waiting.contains) ?? false } + revived
-                for other in replaced { other.removedAt = now }
+                for other in replaced {
+                    other.removedAt = now
+                    bury(dependentsOf: other)
+                }
                 let dead = replaced.isEmpty ? [] : try process.outbox.deadLetters
                 let left = dead + (revived.isEmpty ? [] : try process.outbox.entries)
                 for other in replaced {
                     let isThere = (revived.contains { $0 === other } ? left : dead).contains { $0.id == other.id }
-                    if isThere { other.removedAt = nil } else { bury(dependentsOf: other) }
+                    if isThere { other.removedAt = nil }
                 }
                 world.log("process \(plan.process) adds mail \(number)")
             } catch {
@@ -272,9 +275,12 @@ final class Processes: @unchecked Sendable {
         }
         // What a killed process has not written is not known to the next one.
         let (process, now) = (world.loop.process, world.loop.now)
-        guard !world.hasDone("clock"), !world.hasDone("disk") else { return }
+        // One that was given up says nothing about its server.
+        guard !message.isCancelled else { return }
         world.after(0.1) { [self] in
-            guard world.loop.isAlive(process), mail.messages.last === message else { return }
+            guard world.loop.isAlive(process), mail.messages.last === message, !world.hasDone("clock"),
+                !world.hasDone("disk")
+            else { return }
             mail.nextTry = now + pow(2, Double(min(mail.notedCount, 8)))
             mail.notedCount += 1
         }
