@@ -41,10 +41,7 @@ enum Tour {
     private static func signInTheOlderWay() async throws {
         let signIn = SignInOperation(SignIn(name: "grace"))
         signIn.success = { session in
-            report(
-                "ServiceOperation",
-                "signed in as grace, in the older style, and received the token \(session.token)"
-            )
+            report("ServiceOperation", "a subclass signed in as grace and received the token \(session.token)")
         }
         signIn.failure = { error in report("ServiceOperation", "failed: \(error.localizedDescription)") }
         let articles = RequestOperation(GetArticles(topic: "compilers"))
