@@ -4,8 +4,8 @@ import Foundation
 enum CacheKey {
     /// Returns the key of a message: its method, URL and body, and the additions of the policy.
     ///
-    /// - Returns: nil for a body that is a file or a stream, and for a request with `Range` unless the policy has a
-    ///   key.
+    /// - Returns: nil for a body that is a file or a stream unless the policy has a key, and for a request with `Range`
+    ///   unless the policy has a key or an extra key. With ``CachePolicy/Reading/http``, nil for any body.
     static func key(for message: TransportRequest, _ policy: CachePolicy, partition: String?) -> String? {
         if policy.reading == .http {
             // HTTP caches no requests with a body.
