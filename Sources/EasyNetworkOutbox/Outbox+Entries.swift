@@ -388,7 +388,7 @@ extension Outbox {
     }
 
     /// Makes a dead letter an entry again, at its old position in its lane, together with the dead letters that failed
-    /// because they depend on it. Their attempts are counted from zero again. An entry that waits after a failure is
+    /// because they depend on it. Their failures are counted from zero again. An entry that waits after a failure is
     /// tried at once if this process delivers.
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. The entry, or some that depend on it, are then

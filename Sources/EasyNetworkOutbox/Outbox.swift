@@ -27,11 +27,12 @@ import Foundation
 ///
 /// After each failure, the outbox waits longer, up to ten minutes by default. It waits at least as long as the server
 /// asks for in `Retry-After`, up to a day. Without a `Retry-After`, the wait ends early when the host's
-/// ``/EasyNetwork/HostSettings/reachability`` reports a network again.
+/// ``/EasyNetwork/HostSettings/reachability`` reports a network again. That property defaults to `nil`: set it, or the
+/// outbox does not notice when the network returns.
 ///
 /// Entries of one lane are delivered in the order in which they were added, so an entry that fails delays the entries
 /// after it. Lanes are delivered concurrently, and so are entries without a lane. ``OutboxOptions`` add a time, a
-/// period, conditions, uniqueness by name, and a limit of attempts.
+/// period, conditions, uniqueness by name, and a limit of failures.
 ///
 /// Nothing is dropped: a request that the server rejects for good becomes a dead letter. So does an entry whose type is
 /// not registered, whose file is damaged, or that is older than ``maximumAge``. ``retry(_:)-(UUID)`` sends a dead

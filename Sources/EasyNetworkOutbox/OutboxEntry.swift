@@ -27,12 +27,13 @@ public struct OutboxEntry: Identifiable, Sendable {
     public var options = OutboxOptions()
     /// Whether this outbox is sending the entry. False while the entry's job waits for the network or a slot.
     public var isSending = false
-    /// The number of failed attempts, in all processes.
+    /// The number of failures, in all processes: of jobs that failed after all their retries. See
+    /// ``OutboxOptions/maximumAttemptCount``.
     public var attemptCount = 0
-    /// The date of the next attempt after a failure, or of the entry's time or period; `nil` if the entry waits for
-    /// neither. If the network returns, the attempt can be earlier.
+    /// The date of the next try after a failure, or of the entry's time or period; `nil` if the entry waits for
+    /// neither. If the host's ``/EasyNetwork/HostSettings/reachability`` reports a network again, the next try can be earlier.
     public var nextTry: Date?
-    /// The last failure: why the entry became a dead letter, or why its last attempt failed. `nil` if there is none.
+    /// The last failure: why the entry became a dead letter, or why it failed last. `nil` if there is none.
     ///
     /// An error that was read from disk has only the code, the message, the status, the number of attempts, the
     /// server's message, and up to 1,024 bytes of the response body. The body is included only if a log would show it,
@@ -60,7 +61,8 @@ public enum OutboxEvent: Sendable {
     case sending(UUID)
     /// The server has accepted the request, and the entry has left the outbox.
     case delivered(UUID)
-    /// The attempt failed. The entry is tried again after `retryDelay` seconds, or earlier if the network returns.
+    /// The entry failed: its job has failed after all its retries. The entry is tried again after `retryDelay` seconds,
+    /// or earlier if the host's ``/EasyNetwork/HostSettings/reachability`` reports a network again.
     case failed(UUID, NetworkError, retryDelay: TimeInterval)
     /// The entry has become a dead letter.
     case died(UUID, NetworkError)

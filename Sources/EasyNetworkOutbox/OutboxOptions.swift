@@ -75,15 +75,17 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
     public var flex: TimeInterval?
     /// The conditions for the entry to be sent. Defaults to `nil`: no conditions.
     public var conditions: Set<Condition>?
-    /// The number of failed attempts after which the entry becomes a dead letter with its last error. Defaults to
-    /// `nil`: no limit.
+    /// The number of failures after which the entry becomes a dead letter with its last error. An entry fails when its
+    /// job has failed after all its retries, so several failed messages are one failure. A failure without a network
+    /// counts, too, unless the host has a ``/EasyNetwork/HostSettings/reachability`` or the entry has the condition
+    /// ``OutboxOptions/Condition/reachable``, which make it wait. Defaults to `nil`: no limit.
     public var maximumAttemptCount: Int?
     /// The bounds of the delay after a failure, in seconds. The delay is random, from zero to a maximum, which is the
     /// range's lower bound after the first failure and doubles up to its upper bound. The delay is at least as long as
     /// the server asks for, up to a day. Defaults to `nil`: 2 to 600.
     public var retryDelays: ClosedRange<TimeInterval>?
-    /// The number of failed attempts after which later entries of its lane can overtake the entry. Defaults to `nil`:
-    /// no limit, so they wait.
+    /// The number of failures, as in ``maximumAttemptCount``, after which later entries of its lane can overtake the
+    /// entry. Defaults to `nil`: no limit, so they wait.
     public var yieldsAfter: Int?
     /// Tags by which entries can be found. See ``Outbox/entries(tag:)``. The tags of the entry's type are added.
     /// Defaults to no tags.
