@@ -137,7 +137,7 @@ struct TimelinePicture: Encodable, Sendable {
     var summary: String {
         var parts = ["\(rows.count) \(rows.count == 1 ? "row" : "rows") in \(Self.time(length))"]
         for (outcome, word) in [
-            (TimelineRecord.Outcome.failed, "failed"), (.dependencyFailed, "without a dependency"),
+            (TimelineRecord.Outcome.failed, "failed"), (.dependencyFailed, "whose dependency failed"),
             (.cancelled, "cancelled"), (.unfinished, "unfinished"),
         ] {
             let count = rows.count { $0.outcome == outcome }

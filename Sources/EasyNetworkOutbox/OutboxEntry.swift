@@ -31,7 +31,8 @@ public struct OutboxEntry: Identifiable, Sendable {
     /// ``OutboxOptions/maximumAttemptCount``.
     public var attemptCount = 0
     /// The date of the next try after a failure, or of the entry's time or period; `nil` if the entry waits for
-    /// neither. If the host's ``/EasyNetwork/HostSettings/reachability`` reports a network again, the next try can be earlier.
+    /// neither. If the host's ``/EasyNetwork/HostSettings/reachability`` reports a network again, the next try can be
+    /// earlier.
     public var nextTry: Date?
     /// The last failure: why the entry became a dead letter, or why it failed last. `nil` if there is none.
     ///
