@@ -26,7 +26,6 @@ public protocol APIRequest: BaseAPIRequest {
     /// item is its body, and `Void` ignores the response.
     ///
     /// - Throws: any error. Errors other than ``NetworkError`` become ``NetworkError/Code/cannotParseResponse``.
-    /// - Throws: any error. Errors other than ``NetworkError`` become ``NetworkError/Code/cannotParseResponse``.
     func item(from response: NetworkResponse) throws -> Item
 }
 
