@@ -233,8 +233,11 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// If it stores nothing on disk, the receipt ends with ``/EasyNetwork/NetworkError/Code/invalidRequest``, and
     /// nothing is sent. If someone requests the resource while its response arrives, the load also makes the resource.
     ///
+    /// With ``/EasyNetwork/CachePolicy/http``, a response with `no-store` is not stored, and a stale one is revalidated.
+    /// To use the resources without a network, pass a `request` with `CachePolicy(.cacheElseNetwork)` to the loader.
+    ///
     /// ```swift
-    /// func saveForTheFlight(_ pages: [URL], _ loader: ResourceLoader<Data>) async throws {
+    /// func fetchAhead(_ pages: [URL], _ loader: ResourceLoader<Data>) async throws {
     ///     for receipt in loader.prefetchToDisk(pages) { try await receipt.value }
     /// }
     /// ```
