@@ -4,14 +4,20 @@ extension HTTPHeaders {
     /// The header fields that name the program and the languages of its user: `User-Agent` (RFC 9110, section 10.1.5)
     /// and `Accept-Language` (section 12.5.4). They are read once.
     public static let standard: HTTPHeaders = {
-        var headers: HTTPHeaders = ["User-Agent": userAgent(Bundle.main.infoDictionary, ProcessInfo.processInfo)]
+        #if canImport(Darwin)
+        let information = Bundle.main.infoDictionary
+        #else
+        // Programs have none here, and to look for it takes half a millisecond.
+        let information: [String: Any]? = nil
+        #endif
+        var headers: HTTPHeaders = ["User-Agent": userAgent(information, ProcessInfo.processInfo)]
         if let languages = acceptLanguage(Locale.preferredLanguages) { headers["Accept-Language"] = languages }
         return headers
     }()
 
     /// Returns at most six languages in order of preference: `de-CH, de;q=0.9, en;q=0.8`.
     static func acceptLanguage(_ languages: [String]) -> String? {
-        let tags = languages.map { $0.replacingOccurrences(of: "_", with: "-") }
+        let tags = languages.map { String($0.map { $0 == "_" ? "-" : $0 }) }
             .filter { tag in
                 !tag.isEmpty && tag.utf8.allSatisfy { $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "-") }
             }
