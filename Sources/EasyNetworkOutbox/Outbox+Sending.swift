@@ -133,7 +133,7 @@ extension Outbox {
         operation.willSend = { [weak self] in
             guard let self else { return true }
             // Another process may have removed the entry while the job waited for its slot.
-            guard folder.has(name) else { return false }
+            guard folder.has(name), !isOvertaken(name.id) else { return false }
             tell(.sending(name.id))
             return true
         }
@@ -141,6 +141,8 @@ extension Outbox {
         operation.ignoresCache = true
         return operation
     }
+
+    private func isOvertaken(_ id: UUID) -> Bool { state.withLock { $0.logic.index.isOvertaken(id) } }
 
     /// - Parameter inputs: the outputs of the entry's dependencies. Defaults to `nil`: the request as it was added.
     func request(
@@ -187,6 +189,7 @@ extension Outbox {
             withExtendedLifetime(state.withLock { $0.entries.removeValue(forKey: name.id) }) {}
             return post(.ended(name.id, .gone))
         }
+        if error.code == .cancelled, isOvertaken(name.id) { return post(.ended(name.id, .overtaken)) }
         let entry = state.withLock { $0.entries[name.id] } ?? Entry()
         // A cancellation by the queue, or by its end, is not a failure.
         let isLast =
@@ -280,7 +283,7 @@ private final class EntryOperation<Request: APIRequest>: RequestOperation<Reques
 
     override func execute() {
         guard willSend?() ?? true else {
-            return finish(NetworkError(code: .cancelled, message: "the entry was removed"))
+            return finish(NetworkError(code: .cancelled, message: "the entry has left, or an older one comes first"))
         }
         super.execute()
     }

@@ -103,6 +103,12 @@ struct OutboxIndex: Hashable, Sendable {
         set { entries[id]?.verdict = newValue }
     }
 
+    /// Returns whether an older entry of its lane has come back since the entry was chosen.
+    func isOvertaken(_ id: UUID) -> Bool {
+        guard let lane = entries[id]?.lane, let head = lanes[lane]?.head else { return false }
+        return head.id != id
+    }
+
     /// - Parameter dependencies: the entries that it waits for. An id that is not in the index belongs to an entry that
     ///   has left.
     mutating func insert(_ name: OutboxName, after dependencies: [UUID] = []) {

@@ -32,6 +32,8 @@ struct OutboxState: Hashable, Sendable {
         case verdict(Verdict)
         /// The entry has failed, or its time has not come.
         case postponed(OutboxIndex.Wait)
+        /// The entry was not sent, because an older entry of its lane has been revived and comes first.
+        case overtaken
         /// The entry no longer exists.
         case gone
     }
@@ -436,6 +438,7 @@ struct OutboxState: Hashable, Sendable {
         guard let work = work[id], work.step == .sending else { return }
         switch end {
         case .verdict(let verdict): enter(.settling(verdict), work.name, &effects)
+        case .overtaken: putBack(id)
         case .gone: vanish(id)
         case .postponed(let wait):
             guard phase == .delivering, !work.isGone else { return putBack(id) }

@@ -600,6 +600,10 @@ struct OutboxExplorationTests {
                 answer(.ended(name.id, .postponed(OutboxIndex.Wait(delay: 0))), in: world, "sends \(entry) no more")
                 break
             }
+            guard world.boxes[number].state?.index.isOvertaken(name.id) == false else {
+                answer(.ended(name.id, .overtaken), in: world, "finds an older one than \(entry)")
+                break
+            }
             if world.budget.early > 0 {
                 var other = world
                 other.budget.early -= 1

@@ -259,6 +259,24 @@ struct OutboxFaultTests {
         try expect(outbox.entries.map(\.id), equals: [id])
     }
 
+    @Test("BEY-13: a retried dead letter is sent before a later entry of its lane that waits for a slot")
+    func retriedBeforeWaiting() async throws {
+        let (fixture, queue) = (OutboxFixture(), NetworkQueue())
+        fixture.answers(400, 204)
+        let outbox = try fixture.outbox(queue: queue)
+        let dead = try outbox.add(OutboxMessage(text: "first"), lane: "a")
+        try await outbox.drain(deadline: 60)
+        queue.isSuspended = true
+        try outbox.add(OutboxMessage(text: "second"), lane: "a")
+        try outbox.start()
+        await expect(eventually { queue.operationCount == 1 })
+        try outbox.retry(dead)
+        queue.isSuspended = false
+        await expect(eventually { fixture.count("entries") == 0 })
+        expect(fixture.texts, equals: ["first", "first", "second"])
+        try await outbox.drain(deadline: 0)
+    }
+
     @Test("BEY-13: an entry with a number that no outbox gives is a dead letter, to be retried, and loses no other")
     func numbers() async throws {
         let fixture = OutboxFixture()
