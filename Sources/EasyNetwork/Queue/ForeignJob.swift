@@ -110,6 +110,11 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
 
     override var traits: JobTraits { JobTraits(startRunsUserCode: false) }
 
+    override func cancel() {
+        // What has finished can't be cancelled, even if the watcher has not noticed yet.
+        if foreign.isFinished { foreignDidFinish() } else { super.cancel() }
+    }
+
     override func execute() {
         watchForeign()
         // A cancelled operation may never become ready, and would keep the slot.
