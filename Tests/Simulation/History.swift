@@ -144,10 +144,9 @@ struct History: Sendable {
             case disk(Double), read(Int, Int), load(Load), cancelLoad(Int), hurryLoad(Int, Int), depend(Int, Int)
             /// The first of two calls.
             case giveUp(Int)
-            case release(Int)
             /// Adds a barrier, which is cancelled after so many seconds.
             case barrier(Double)
-            case drain(Int, Double)
+            case release(Int), drain(Int, Double)
         }
 
         let moment: Moment
@@ -328,7 +327,7 @@ struct History: Sendable {
     /// A periodic entry that a user removes while a process writes down the end of its message.
     private mutating func addRemoval() {
         var mail = Mail(mails.count, draw, settings.resources.count)
-        mail.period = 60
+        mail.repeats()
         mails.append(mail)
         acts.append(Act(moment: .at(0), deed: .mail(mail.number)))
         for place in 0..<2 {
@@ -342,8 +341,7 @@ struct History: Sendable {
         jobs.append(Choices.simplest { Job(number: first) })
         addJobs(draw.within(2...4)) { _, _ in Choices.simplest { Job(after: [first], isPrepared: true) } }
         let children = Array(first + 1..<jobs.count)
-        let batch = Choices.simplest { Job(number: jobs.count, kind: .batch, children: children, childLimit: 1) }
-        jobs.append(batch)
+        jobs.append(Choices.simplest { Job(number: jobs.count, kind: .batch, children: children, childLimit: 1) })
     }
 
     /// Readers of one resource, who come again and again, and what changes it or keeps it from them.
@@ -382,8 +380,7 @@ struct History: Sendable {
         if draw.chance(0.3) {
             // While one process is at its files, the other one goes there.
             let (mail, time) = (draw.below(mails.count), draw.seconds(0...20))
-            let (isSettling, count) = (draw.chance(0.5), draw.below(5))
-            let place = draw.below(2)
+            let (isSettling, count, place) = (draw.chance(0.5), draw.below(5), draw.below(2))
             let end: Act.Deed = draw.chance(0.5) ? .drain(place, 0) : .removeMail(mail, 0)
             acts.append(Act(moment: isSettling ? .settling(count) : .at(time), deed: end))
             acts.append(Act(moment: draw.pick([.at(time), .removing(count)]), deed: .retryMail(mail, place)))
@@ -419,8 +416,7 @@ extension History.Act {
     }
 
     fileprivate init(ofMails mailCount: Int) {
-        let (mail, place, four) = (draw.below(mailCount), draw.below(2), draw.below(4))
-        let seconds = draw.seconds(0...5)
+        let (mail, place, four, seconds) = (draw.below(mailCount), draw.below(2), draw.below(4), draw.seconds(0...5))
         moment = draw.pick(weighted: [
             (3, .at(draw.seconds(0...15))), (2, .message(draw.below(8))), (2, .step(draw.below(400))),
             (2, .settling(draw.below(12))), (2, .removing(draw.below(12))),

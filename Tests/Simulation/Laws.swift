@@ -376,8 +376,7 @@ extension World {
     private func problem(of job: Job, _ error: NetworkError) -> String? {
         let (settings, last) = (history.settings, job.messages.last)
         let isShared = job.plan.joins || job.isGroup || job.plan.kind == .pair
-        let isCut = if case .cutRefusal = last.flatMap(fault) { last?.error == .connectionLost } else { false }
-        let isRefused = isCut && job.plan.kind != .pair
+        let isRefused = if case .cutRefusal = last.flatMap(fault) { last?.error == .connectionLost } else { false }
         switch error.code {
         case .cancelled: return mayBeCancelled(job) ? nil : "nobody has cancelled it"
         case .dependencyFailed:
@@ -392,7 +391,7 @@ extension World {
         case .cannotParseResponse:
             forbid(.fieldCountedTwice, job, when: settings.resources.contains(where: \.repeatsType))
             return isShared ? nil : "no reason"
-        case .connectionLost where isRefused: return "the head decides"
+        case .connectionLost where isRefused && job.plan.kind != .pair: return "the head decides"
         case _ where isShared: return nil
         case .connectionLost where mayRetry(job), .cannotConnect where mayRetry(job): return "it has retries left"
         case .connectionLost, .cannotConnect: return last?.error == nil ? "its last message was answered" : nil

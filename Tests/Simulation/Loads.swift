@@ -35,8 +35,8 @@ final class Loads: @unchecked Sendable {
             world.loop.interrupt()
             let (name, isUnwanted) = ("load \(number)", cancelled.contains(number))
             world.forbid(.cancelTakesLong, name, when: isUnwanted && result.code != .cancelled)
-            let mayFail = isUnwanted || mayBeCancelled || result.code != .cancelled
-            world.forbid(.failedWithoutReason, name, when: !mayFail)
+            let isInVain = result.code == .cancelled && !isUnwanted && !mayBeCancelled
+            world.forbid(.failedWithoutReason, name, when: isInVain)
             guard case .success(let answer) = result else { return }
             world.check(answer, of: load.resource, since: step, name)
             world.forbid(.responseOfAnotherRequest, name, when: (answer.message < 0) != load.isVariant)

@@ -8,7 +8,6 @@ final class Message: @unchecked Sendable {
     let job, mail: Int?
     let method, path, address: String
     let number, host, resource: Int
-    let isRedirected: Bool
     let headers: HTTPHeaders
     let body: Data
     let sentAt: Double
@@ -31,12 +30,10 @@ final class Message: @unchecked Sendable {
 
     init(_ number: Int, _ request: TransportRequest, at now: Double, _ client: Int?) {
         (self.number, sentAt, headers, self.client) = (number, now, request.headers, client)
-        (method, path) = (request.method.rawValue, request.url.path)
-        address = request.url.absoluteString
+        (method, path, address) = (request.method.rawValue, request.url.path, request.url.absoluteString)
         resource = path.split(separator: "/").last.flatMap { Int($0) } ?? -1
         host = request.url.host == "a.test" ? 0 : 1
         let query = request.url.query ?? ""
-        isRedirected = query.hasPrefix("redirected")
         body = if case .data(let data) = request.body { data } else { Data() }
         // Fields of the user do not follow to another origin.
         func field(_ name: String) -> Int? {
@@ -49,6 +46,7 @@ final class Message: @unchecked Sendable {
 
     /// For the message that an answer redirects to.
     var redirectedQuery: String { "redirected" + (job.map { "&Job=\($0)" } ?? "") + (mail.map { "&Mail=\($0)" } ?? "") }
+    var isRedirected: Bool { address.contains("?redirected") }
     var isOfFile: Bool { path.hasPrefix("/f/") }
     var hostName: String { host == 0 ? "a" : "b" }
     var isUnderWay: Bool { endedAt == nil }

@@ -29,9 +29,8 @@ private final class Mail: CustomStringConvertible, @unchecked Sendable {
     var (isRefused, failureCount) = (false, 0)
     /// It is not tried earlier, as long as nobody asks for that, and how many of its failures are on disk.
     var (nextTry, notedCount) = (0.0, 0)
-    var messages: [Message] = []
-    /// Those of its lane that were added before, and the one that it depends on.
-    var (before, after): ([Mail], Mail?) = ([], nil)
+    /// Those of it, those of its lane that were added before, and the one that it depends on.
+    var (messages, before, after): ([Message], [Mail], Mail?) = ([], [], nil)
 
     init(_ plan: History.Mail) { self.plan = plan }
 
@@ -239,7 +238,7 @@ final class Processes: @unchecked Sendable {
         let time = world.hasDone("clock") ? nil : mail.plan.notBefore
         let hasTime = time.map { world.loop.date < world.loop.start + $0 - 0.001 } ?? false
         let isHastened = mail.plan.lane != nil || mail.hastenedAt >= mail.messages.last?.endedAt ?? 0
-        let isWaiting = now < mail.nextTry - 0.001 && isOnce && !isHastened
+        let isWaiting = now < mail.nextTry - 0.001 && isOnce && !isHastened && !world.hasDone("clock")
         world.forbid(.sentEarly, mail, when: (hasTime || isWaiting) && !message.isRedirected)
         let isFreed = mail.after.map { $0.removedAt ?? .infinity <= mail.hastenedAt } ?? true
         world.forbid(.sentBeforeDependency, mail, when: mail.after?.isDelivered == false && !isFreed)
@@ -275,12 +274,10 @@ final class Processes: @unchecked Sendable {
         }
         // What a killed process has not written is not known to the next one.
         let (process, now) = (world.loop.process, world.loop.now)
-        // One that was given up says nothing about its server.
-        guard !message.isCancelled else { return }
         world.after(0.1) { [self] in
-            guard world.loop.isAlive(process), mail.messages.last === message, !world.hasDone("clock"),
-                !world.hasDone("disk")
-            else { return }
+            // One that was given up says nothing about its server.
+            let isNoted = world.loop.isAlive(process) && !message.isCancelled && !world.hasDone("disk")
+            guard isNoted, mail.messages.last === message else { return }
             mail.nextTry = now + pow(2, Double(min(mail.notedCount, 8)))
             mail.notedCount += 1
         }
@@ -359,9 +356,8 @@ final class Processes: @unchecked Sendable {
 extension History {
     struct Mail: Sendable {
         let (number, process, resource): (Int, Int, Int)
-        let (lane, unique): (Int?, Int?)
-        let replaces: Bool
-        var period: Double?
+        let (lane, replaces): (Int?, Bool)
+        private(set) var (unique, period): (Int?, Double?)
         let notBefore: Double?
         let after, maximumAttemptCount: Int?
         /// The seconds for which a delivered one is used before it leaves.
@@ -370,18 +366,20 @@ extension History {
         init(_ number: Int, _ choices: Choices, _ resourceCount: Int) {
             self.number = number
             (process, resource) = (choices.below(2), choices.below(resourceCount))
-            // Alone, as its entry has another id in each period.
             period = choices.chance(0.2) ? 60 : nil
             lane = choices.pick(weighted: [(2, nil), (1, 0), (1, 1)])
-            let key: Int? = choices.pick(weighted: [(4, nil), (1, 0), (1, 1)])
-            unique = period == nil ? key : 10 + number
+            unique = choices.pick(weighted: [(4, nil), (1, 0), (1, 1)])
             replaces = choices.chance(0.6)
             let (first, time) = (choices.below(max(1, number)), choices.seconds(1...20))
             after = choices.chance(0.25) && number > 0 && period == nil ? first : nil
             notBefore = choices.chance(0.15) && period == nil ? time : nil
             maximumAttemptCount = choices.pick(weighted: [(3, nil), (1, 1), (1, 3)])
             settleTime = choices.pick([0, 0, 2])
+            if period != nil { repeats() }
         }
+
+        /// Has its name alone, as its entry has another id in each period.
+        mutating func repeats() { (period, unique) = (60, 10 + number) }
 
         /// - Parameter start: when the world began.
         func options(at start: Date = Date(timeIntervalSince1970: 0)) -> OutboxOptions {

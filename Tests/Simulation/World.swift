@@ -243,11 +243,14 @@ final class World: @unchecked Sendable {
         guard let fileMoment, let due = deeds.removeValue(forKey: fileMoment(fileCount)) else { return fileCount += 1 }
         fileCount += 1
         // Not while the lock of a folder is held, for which they would wait.
-        if loop.mayInterruptFiles() { due.forEach(perform) } else { deeds[fileMoment(fileCount), default: []] += due }
+        guard loop.mayInterruptFiles() else { return deeds[fileMoment(fileCount), default: []] += due }
+        loop.within(0) { due.forEach(perform) }
     }
 
-    /// Performs the acts that wait for this moment.
-    func happens(_ moment: History.Act.Moment) { for deed in deeds.removeValue(forKey: moment) ?? [] { perform(deed) } }
+    /// Performs the acts that wait for this moment. Users are part of no process.
+    func happens(_ moment: History.Act.Moment) {
+        loop.within(0) { deeds.removeValue(forKey: moment)?.forEach(perform) }
+    }
 
     func perform(_ deed: History.Act.Deed) {
         guard let queue, let session else { return }
