@@ -319,8 +319,8 @@ extension JobGraph {
     }
 
     /// - Parameter limit: the limit of this key; `nil` removes it.
-    mutating func setLimit(_ limit: Int?, for key: LimitKey) {
-        limits[key] = limit
+    package mutating func setLimit(_ limit: Int?, for key: LimitKey) {
+        if case .group = key { batchLimits[key] = limit } else { limits[key] = limit }
         if let lane = lanes[key] { refreshLimits(of: [lane]) }
     }
 
@@ -350,7 +350,8 @@ extension JobGraph {
         switch key {
         case .exclusion: 1
         case .host: limits[key] ?? hostLimit
-        case .queueLane, .tag, .group: limits[key]
+        case .queueLane, .tag: limits[key]
+        case .group: batchLimits[key]
         }
     }
 
@@ -360,6 +361,7 @@ extension JobGraph {
     /// - Parameter rate: the rate of this key; `nil` removes it. Tokens that were taken stay taken when the rate
     ///   changes.
     mutating func setRate(_ rate: RateLimit?, for key: LimitKey) {
+        rates[key] = rate
         guard rate != nil || lanes[key] != nil else { return }
         let lane = lane(of: key)
         let wasBounded = lane.isBounded
@@ -370,6 +372,28 @@ extension JobGraph {
         }
         if lane.isBounded != wasBounded { formLines() }
         removeIfUnused(lane)
+    }
+
+    /// The rules of admission. Reading them takes constant time, because a timeline reads them at many events.
+    package var rules: QueueRules {
+        get {
+            var rules = QueueRules()
+            (rules.limits, rules.hostLimit, rules.rates) = (limits, hostLimit, rates)
+            (rules.yieldingPriority, rules.overtakingLimit) = (yieldingPriority, overtakingLimit)
+            rules.isSuspended = isSuspended
+            return rules
+        }
+        set {
+            for key in Set(limits.keys).union(newValue.limits.keys) where limits[key] != newValue.limits[key] {
+                setLimit(newValue.limits[key], for: key)
+            }
+            if hostLimit != newValue.hostLimit { hostLimit = newValue.hostLimit }
+            for key in Set(rates.keys).union(newValue.rates.keys) where rates[key] != newValue.rates[key] {
+                setRate(newValue.rates[key], for: key)
+            }
+            (yieldingPriority, overtakingLimit) = (newValue.yieldingPriority, newValue.overtakingLimit)
+            isSuspended = newValue.isSuspended
+        }
     }
 
     /// Returns the time at which a job that waits only for a rate can start; `nil` if there is no such job.
@@ -461,7 +485,7 @@ extension JobGraph {
         guard lane.userCount == 0, lane !== queueLane else { return }
         if case .group = lane.key {
             // The limit of a batch is removed with its last child.
-            limits[lane.key] = nil
+            batchLimits[lane.key] = nil
         } else if lane.gate != nil || lanes.count < 64 {
             return
         }

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A property by which a queue counts and limits jobs together.
-enum LimitKey: Hashable, Sendable {
+package enum LimitKey: Hashable, Sendable {
     /// All jobs that need a slot.
     case queueLane
     case host(String)
@@ -22,7 +22,7 @@ enum LimitKey: Hashable, Sendable {
 }
 
 /// The traits by which a queue treats a job differently from others.
-struct JobTraits {
+package struct JobTraits: Sendable {
     // The next traits depend on the kind of operation. See NetworkOperation.traits.
 
     /// Whether the job counts in the limits. A job that only waits for others takes no slot. It is started when its
@@ -46,22 +46,48 @@ struct JobTraits {
     var isBarrier = false
     /// Whether the job does not wait for a barrier, because a job before the barrier waits for this job.
     var passesBarriers = false
+
+    package init(
+        occupiesSlot: Bool = true,
+        needsPreparing: Bool = false,
+        startRunsUserCode: Bool = true,
+        mayYield: Bool = false,
+        isBarrier: Bool = false,
+        passesBarriers: Bool = false
+    ) {
+        (self.occupiesSlot, self.needsPreparing) = (occupiesSlot, needsPreparing)
+        (self.startRunsUserCode, self.mayYield) = (startRunsUserCode, mayYield)
+        (self.isBarrier, self.passesBarriers) = (isBarrier, passesBarriers)
+    }
+}
+
+/// The rules by which a queue admits its jobs, except for the limits of its batches.
+package struct QueueRules: Equatable, Sendable {
+    package var limits: [LimitKey: Int] = [:]
+    /// The limit of each host that has no limit of its own.
+    package var hostLimit: Int?
+    package var rates: [LimitKey: RateLimit] = [:]
+    package var yieldingPriority: JobPriority? = .low
+    package var overtakingLimit: Int?
+    package var isSuspended = false
+
+    package init() {}
 }
 
 extension JobGraph {
     /// The work that a step leaves to the owner of the graph, to be done in this order.
-    struct Actions {
+    package struct Actions {
         /// The time of the step, in seconds on the queue's clock.
-        var now: TimeInterval = 0
+        var now: TimeInterval
         /// Jobs that will not run, because they were cancelled or a dependency failed. They are started without a slot,
         /// only to end.
-        var end: [Payload] = []
+        package var end: [Payload] = []
         /// Jobs that have been given a slot.
-        var start: [Payload] = []
+        package var start: [Payload] = []
         /// Jobs that gave up their slot and have one again.
-        var resume: [Payload] = []
+        package var resume: [Payload] = []
         /// Jobs whose slot was given to an urgent job.
-        var yield: [Payload] = []
+        package var yield: [Payload] = []
         /// Jobs whose slot was given to an urgent job, and that have one again.
         var goOn: [Payload] = []
         /// The ``Job/slotActions`` of the jobs that have a slot again or have finished.
@@ -69,10 +95,14 @@ extension JobGraph {
         /// Expected jobs that have finished elsewhere, or that no job waits for any longer.
         var forget: [Payload] = []
         /// When to call ``JobGraph/admit(_:)`` again, because a rate limit holds jobs back.
-        var wake: TimeInterval?
+        package var wake: TimeInterval?
+
+        package init(now: TimeInterval = 0) {
+            self.now = now
+        }
     }
 
-    enum Phase {
+    package enum Phase {
         /// The job has not been submitted to this queue, but other jobs wait for it.
         case expected
         /// The job waits for dependencies.
@@ -97,12 +127,12 @@ extension JobGraph {
     typealias Edge = (job: Job, policy: DependencyPolicy)
 
     /// A job, or an operation that jobs wait for.
-    final class Job: @unchecked Sendable {
+    package final class Job: @unchecked Sendable {
         // Sendable because only its graph uses it, under the queue's lock.
 
         /// The operation; `nil` when the job has finished.
         var payload: Payload?
-        var phase = Phase.expected
+        package var phase = Phase.expected
         var traits = JobTraits()
         /// The number of the submission, which tells the job's age.
         var submission = 0
@@ -138,9 +168,9 @@ extension JobGraph {
         /// Whether the queue is about to post the job's start to its listeners.
         var isStartUnreported = false
         /// The reason why the job waits or waited for its slot; `nil` unless ``JobGraph/notesWaits``.
-        var wait: WaitNote?
+        package var wait: WaitNote?
 
-        init(_ payload: Payload) {
+        package init(_ payload: Payload) {
             self.payload = payload
         }
 

@@ -23,7 +23,7 @@ import Foundation
 ///
 /// The graph accepts cycles. Their jobs stay blocked until ``DependencyCycleFinder`` finds the cycle and ends one of
 /// them.
-struct JobGraph<Payload> {
+package struct JobGraph<Payload> {
     /// The number of submitted jobs that have not finished, without the hidden ones.
     private(set) var count = 0
     private var hiddenCount = 0
@@ -40,7 +40,7 @@ struct JobGraph<Payload> {
     /// Whether this step ends the suspension.
     private(set) var isResuming = false
     /// Whether jobs note why they wait, for the listeners of the queue.
-    var notesWaits = false
+    package var notesWaits = false
     /// The number of consecutive starts of higher priority after which a job of lower priority is next. `nil` means no
     /// limit; a steady flow of urgent jobs can then starve the others (OPQ-3).
     var overtakingLimit: Int?
@@ -61,7 +61,10 @@ struct JobGraph<Payload> {
     var isLongAbsentNext = true
     /// The limit of each host that has no limit of its own.
     var hostLimit: Int? { didSet { refreshLimits() } }
+    /// The limits by key, except those of batches.
     var limits: [LimitKey: Int] = [:]
+    var batchLimits: [LimitKey: Int] = [:]
+    var rates: [LimitKey: RateLimit] = [:]
     var turns = 0
     /// The number of jobs that need no slot and are in a line. It is usually zero, and their rows are then not
     /// searched.
@@ -76,7 +79,7 @@ struct JobGraph<Payload> {
     /// The lines of jobs that several keys can hold back.
     var lines: [LineKey: Line] = [:]
 
-    init(limit: Int? = nil) {
+    package init(limit: Int? = nil) {
         lanes = [.queueLane: queueLane]
         self.limit = limit
     }
@@ -100,7 +103,12 @@ struct JobGraph<Payload> {
     ///
     /// The job waits for the barrier submitted before it, unless it passes barriers. A barrier waits for every
     /// submitted job that has not finished.
-    mutating func submit(_ job: Job, priority: JobPriority, keys: [LimitKey] = [], _ traits: JobTraits = JobTraits()) {
+    package mutating func submit(
+        _ job: Job,
+        priority: JobPriority,
+        keys: [LimitKey] = [],
+        _ traits: JobTraits = JobTraits()
+    ) {
         guard job.phase == .expected else { return }
         submissionCount += 1
         job.submission = submissionCount
@@ -131,7 +139,7 @@ struct JobGraph<Payload> {
     ///
     /// - Returns: `false` if the job has started, or one of the two is not in the graph.
     @discardableResult
-    mutating func addDependency(of job: Job, on other: Job, _ policy: DependencyPolicy) -> Bool {
+    package mutating func addDependency(of job: Job, on other: Job, _ policy: DependencyPolicy) -> Bool {
         guard other.phase != .gone, hold(job) else { return false }
         addEdge(from: job, to: other, policy)
         return true
@@ -186,13 +194,13 @@ struct JobGraph<Payload> {
     }
 
     /// Removes one hold or dependency of a job.
-    mutating func release(_ job: Job, _ actions: inout Actions) {
+    package mutating func release(_ job: Job, _ actions: inout Actions) {
         settle(job, &actions)
         admit(&actions)
     }
 
     /// Releases several jobs together, so that the one with the highest priority starts first.
-    mutating func release(_ jobs: [Job], _ actions: inout Actions) {
+    package mutating func release(_ jobs: [Job], _ actions: inout Actions) {
         for job in jobs { settle(job, &actions) }
         admit(&actions)
     }
@@ -223,7 +231,7 @@ struct JobGraph<Payload> {
     // MARK: - Running
 
     /// Starts the jobs that can start. Every step calls this method, except changes of limits, rates and suspension.
-    mutating func admit(_ actions: inout Actions) {
+    package mutating func admit(_ actions: inout Actions) {
         // Free the memory of a burst when the last job has left.
         if isEmpty { submitted.removeAll(keepingCapacity: submitted.count < 64) }
         var wakeToYield: TimeInterval?
@@ -254,7 +262,7 @@ struct JobGraph<Payload> {
     /// Takes the slot of a started job that waits for something else.
     ///
     /// - Parameter evenIfReturning: whether to withdraw a pending ``unpark(_:_:)`` too. Defaults to `false`.
-    mutating func park(_ job: Job, evenIfReturning: Bool = false, _ actions: inout Actions) {
+    package mutating func park(_ job: Job, evenIfReturning: Bool = false, _ actions: inout Actions) {
         guard job.needsSlot else { return }
         switch job.phase {
         case .running: giveBackSlot(of: job)
@@ -269,7 +277,7 @@ struct JobGraph<Payload> {
     /// Requests a slot for a job that has given up its slot. ``Actions/resume`` contains the job when its turn comes.
     ///
     /// - Returns: `false` if the job has a slot, or needs none.
-    mutating func unpark(_ job: Job, _ actions: inout Actions) -> Bool {
+    package mutating func unpark(_ job: Job, _ actions: inout Actions) -> Bool {
         guard job.phase == .parked else { return job.phase == .returning }
         job.phase = .returning
         job.isReturning = true
@@ -332,7 +340,7 @@ struct JobGraph<Payload> {
     // MARK: - Ending
 
     /// Ends a job that has not started. The job no longer waits for dependencies, a slot, or a suspended queue.
-    mutating func end(_ job: Job, _ actions: inout Actions) {
+    package mutating func end(_ job: Job, _ actions: inout Actions) {
         guard job.phase == .ready || job.phase == .blocked, let payload = job.payload else { return }
         if notesWaits, job.phase == .ready, let wait = job.wait {
             job.wait = wait.ended(at: actions.now, obstacle(of: job, at: actions.now))
@@ -344,7 +352,7 @@ struct JobGraph<Payload> {
 
     /// Removes a job that has finished, in this queue or, if it was expected, elsewhere. Its slot becomes free, and its
     /// dependents are released.
-    mutating func finish(_ job: Job, succeeded: Bool, _ actions: inout Actions) {
+    package mutating func finish(_ job: Job, succeeded: Bool, _ actions: inout Actions) {
         guard let payload = job.payload else { return }
         let hasStarted = job.phase == .running || job.phase == .parked
         if job.phase == .running { giveBackSlot(of: job) }

@@ -74,17 +74,24 @@ extension NetworkQueue {
         var host: String?
         var tags: Set<String> = []
         var group: ObjectIdentifier?
+        var categories: [String] = []
         for lane in job?.lanes ?? [] {
             switch lane.key {
             case .host(let name): host = name
             case .tag(let tag): tags.insert(tag)
             case .group(let id): group = id
-            default: break
+            case .exclusion(let category): categories.append(category)
+            case .queueLane: break
             }
         }
         let hasWait =
             switch kind {
             case .started, .slotRegained, .finished: true
+            default: false
+            }
+        let hasAdmission =
+            switch kind {
+            case .added, .started: true
             default: false
             }
         // Events don't name a hidden job, whose message several jobs share.
@@ -99,6 +106,7 @@ extension NetworkQueue {
             priority: job?.ownPriority.operationPriority ?? .normal,
             group: group,
             wait: hasWait ? job?.wait : nil,
+            admission: hasAdmission ? job.map { AdmissionNote(categories, $0.traits) } : nil,
             trace: TraceContext.isUsed.isSet ? job?.payload?.trace : nil
         )
     }
@@ -109,5 +117,13 @@ extension NetworkQueue {
     func tell(_ kind: NetworkEvent.Kind, of job: Job, callNumber: UInt64?) -> [ObjectIdentifier] {
         defer { broadcast.deliver() }
         return state.withLock { _ in broadcast.note(event(kind, job, callNumber: callNumber)) }
+    }
+}
+
+extension AdmissionNote {
+    fileprivate init(_ categories: [String], _ traits: JobTraits) {
+        self.init()
+        (self.categories, occupiesSlot) = (categories, traits.occupiesSlot)
+        (isBarrier, isMadeFromItems) = (traits.isBarrier, traits.needsPreparing)
     }
 }

@@ -135,6 +135,9 @@ extension NetworkQueue {
         }
     }
 
+    /// The limits, the rates and the suspension.
+    package var rules: QueueRules { state.withLock { $0.graph.rules } }
+
     private func changeAdmission(_ change: (inout Graph) -> Void) {
         stepMakingRoom { state, actions in
             change(&state.graph)

@@ -146,6 +146,9 @@ public struct NetworkEvent: Sendable {
     /// and if the wait began before there were listeners.
     package let wait: WaitNote?
 
+    /// How the queue admits the job, for a job that was added or started; otherwise nil.
+    package let admission: AdmissionNote?
+
     /// The span of the job, or of a call without one; nil without traces.
     package let trace: TraceSpan?
 
@@ -169,6 +172,7 @@ public struct NetworkEvent: Sendable {
         priority: Operation.QueuePriority = .normal,
         group: ObjectIdentifier? = nil,
         wait: WaitNote? = nil,
+        admission: AdmissionNote? = nil,
         trace: TraceSpan? = nil
     ) {
         self.kind = kind
@@ -181,6 +185,7 @@ public struct NetworkEvent: Sendable {
         self.priority = priority
         self.group = group
         self.wait = wait
+        self.admission = admission
         self.trace = trace
     }
 

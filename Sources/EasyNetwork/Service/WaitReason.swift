@@ -135,3 +135,16 @@ package final class WaitNote: Sendable {
         )
     }
 }
+
+/// How a queue admits a job, in addition to its host, tags and priority. Made for a timeline, while the queue has
+/// listeners.
+package struct AdmissionNote: Sendable {
+    /// The categories that the job itself holds.
+    package var categories: [String] = []
+    package var occupiesSlot = true
+    package var isBarrier = false
+    /// Whether the job's request is made from the items of its dependencies, and has not been made yet.
+    package var isMadeFromItems = false
+
+    package init() {}
+}

@@ -20,6 +20,7 @@ package struct TimerHeap<Element> {
     package init() {}
 
     package var count: Int { entries.count }
+    package var first: Element? { entries.first?.element }
     /// The time of the first element; nil if the heap is empty.
     package var earliest: TimeInterval? { entries.first?.time }
 
