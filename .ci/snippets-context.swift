@@ -11,6 +11,7 @@
 // - upload: NetworkOperation, requests: [GetUser], cursor: PageCursor<ListRequest>, form: MultipartForm
 // - session: RequestAuthentication, saved: Tokens.Credential?, store: SessionStore, spinner: Spinner
 // - progressView: ProgressView, report: NetworkOperation, save: @escaping @Sendable (Tokens.Credential?) -> Void
+// - timeline: Timeline, prediction: Timeline.Prediction, suggestion: Timeline.Suggestion
 import Dispatch
 @testable import EasyNetwork
 import EasyNetworkDiagnostics

@@ -25,7 +25,7 @@ public final class Timeline: Sendable {
     private let queues = Locked<[WeakQueue]>([])
     /// The file of traces; `nil` without a file.
     private let file: TraceFile?
-    private let clock: any NetworkClock
+    let clock: any NetworkClock
 
     private struct WeakQueue: Sendable {
         weak var queue: NetworkQueue?
@@ -84,20 +84,35 @@ public final class Timeline: Sendable {
             queues.removeAll { $0.queue == nil || $0.queue === queue }
             queues.append(WeakQueue(queue: queue))
         }
-        subscriptions.add(queue, receiver(fromQueue: true))
+        // The subscription keeps the broadcast, so that no other one has its identifier.
+        let id = ObjectIdentifier(queue.broadcast)
+        let rules = queue.rules
+        content.withLock { if $0.rules[id] == nil { $0.note(rules, of: id, at: .distantPast) } }
+        subscriptions.add(queue, receiver(of: queue, id))
     }
 
     /// Records the calls to a host from now on. If a job's queue is recorded, the job's calls are shown in its row.
     /// Recording a host twice changes nothing. The host is not kept alive.
     public func record(_ host: HostConfiguration) {
-        subscriptions.add(host, receiver(fromQueue: false))
+        subscriptions.add(host, receiver())
     }
 
-    private func receiver(fromQueue isFromQueue: Bool) -> @Sendable (NetworkEvent) -> Void {
+    /// - Parameter queue: the queue that posts the events. Defaults to `nil`: a host posts them.
+    private func receiver(
+        of queue: NetworkQueue? = nil,
+        _ id: ObjectIdentifier? = nil
+    ) -> @Sendable (NetworkEvent) -> Void {
         let (content, file) = (content, file)
-        return { event in
+        return { [weak queue] event in
+            // Read the rules when they can have an effect, because nothing reports a change of a limit.
+            var rules: QueueRules?
+            switch event.kind {
+            case .added, .started, .suspended, .resumed: rules = queue?.rules
+            default: break
+            }
             let ended = content.withLock { content in
-                content.note(event, fromQueue: isFromQueue)
+                if let rules, let id { content.note(rules, of: id, at: event.date) }
+                content.note(event, fromQueue: id != nil, of: id)
                 return file == nil ? nil : content.takeEnded(by: event)
             }
             if let ended { file?.add(ended) }
@@ -155,13 +170,17 @@ public final class Timeline: Sendable {
     }
 
     private func tracedRows() async -> [TracedRow] {
+        await settledRecord().tracedRows
+    }
+
+    /// The recording after all events up to now.
+    func settledRecord() async -> TimelineRecord {
         await subscriptions.settled()
-        return content.withLock { $0 }.tracedRows
+        return content.withLock { $0 }
     }
 
     private func picture() async -> TimelinePicture {
-        await subscriptions.settled()
-        var record = content.withLock { $0 }
+        var record = await settledRecord()
         for queue in queues.withLock({ $0.compactMap(\.queue) }) { record.noteReasons(of: queue) }
         return TimelinePicture(record, at: clock.date)
     }

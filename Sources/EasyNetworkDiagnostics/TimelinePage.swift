@@ -127,6 +127,7 @@ enum TimelinePage {
         .row:hover .label, .row:focus .label, .linked .label, .row[aria-expanded=true] .label { background: var(--hover); }
         .row:focus-visible .label { outline: 2px solid var(--focus); outline-offset: -2px; }
         .path .label { border-left: 5px solid var(--path); padding-left: calc(11px + 14px * var(--depth, 0)); }
+        .heading .row { background: var(--panel); } .heading .label { background: var(--panel); } .heading .label b { font-weight: 700; }
         .row .track { height: 100%; }
         .bar { position: absolute; top: 5px; height: 16px; min-width: 2px; border-radius: 2px; }
         .wait { border-radius: 0; }
@@ -183,7 +184,7 @@ enum TimelinePage {
         """#
 
     /// The SHA-256 of the text of the script's element, in Base64: the script, and a line feed at either end.
-    static let scriptDigest = "U8l7vmaL8S3FcPcNU1eNI1MSQ1g1n3LzRQ7AXdZHq+A="
+    static let scriptDigest = "5yXetFtzDydxIEGyjZvmR9LFXL5Hpnzw54miQF7XiD0="
 
     static let script = #"""
         "use strict";
@@ -296,7 +297,7 @@ enum TimelinePage {
             (item.parent ? item.parent.children : first).push(item);
           }
           for (const item of items) if (item.children.length) {
-            item.isOpen = item.children.length < foldCount;
+            item.isOpen = item.row.isHeading || item.children.length < foldCount;
             item.children = folded(item.children);
           }
           return folded(first);
@@ -454,7 +455,7 @@ enum TimelinePage {
           const element = document.createElement("li"), button = make("button", element, undefined, "row");
           item.element = element;
           element.item = item;
-          element.className = item.isCritical ? "path" : "";
+          element.className = item.row && item.row.isHeading ? "heading" : item.isCritical ? "path" : "";
           element.setAttribute("aria-setsize", seen.length);
           element.setAttribute("aria-posinset", item.place + 1);
           button.type = "button";

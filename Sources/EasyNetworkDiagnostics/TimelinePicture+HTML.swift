@@ -23,7 +23,7 @@ extension TimelinePicture {
             <body>
             <header>
             <h1>\(title)</h1>
-            <p>\(summary), since \(since)</p>
+            <p>\(Self.escaped(summary))\(isPrediction ? ". Recorded" : ",") since \(since)</p>
             \(TimelinePage.body)
             <script type="application/json" id="data">\(json)</script>
             <script>

@@ -25,6 +25,10 @@ extension TimelinePicture {
             .joined(separator: " ")
         )
         for (index, row) in rows.enumerated() {
+            if row.isHeading {
+                lines.append("\(row.name): \(times[index])")
+                continue
+            }
             lines.append(
                 [
                     Self.mark(row.outcome) + (row.isCritical ? "*" : " "), Self.fitted(names[index], nameWidth),

@@ -57,22 +57,24 @@ struct TimelinePicture: Encodable, Sendable {
         /// The word for the priority; `nil` for the normal one.
         let priority: String?
         /// The index of the group that the row belongs to.
-        let parent: Int?
+        var parent: Int?
         let group: Group?
         let attempts: [Attempt]
         let cache: [CacheAnswer]
         /// The indices of the row's dependencies.
-        let dependencies: [Int]
+        var dependencies: [Int]
         /// The names of dependencies that are not in the picture.
         let others: [String]
         /// The status of the last response, the error's code, or where the response came from.
         let result: String
         var isCritical = false
+        /// Whether the row is the heading of the timeline below it.
+        var isHeading = false
 
         private enum CodingKeys: CodingKey {
             case name, id, isCall, host, tags, request, added, started, end, outcome, error, rootCause, slots, waits,
                 why
-            case priority, parent, group, attempts, cache, dependencies, others, result, isCritical
+            case priority, parent, group, attempts, cache, dependencies, others, result, isCritical, isHeading
         }
 
         /// Encodes the row without empty and false values, which halves a page of many rows.
@@ -105,6 +107,7 @@ struct TimelinePicture: Encodable, Sendable {
             try encode(others, .others)
             try container.encode(result, forKey: .result)
             if isCritical { try container.encode(isCritical, forKey: .isCritical) }
+            if isHeading { try container.encode(isHeading, forKey: .isHeading) }
         }
     }
 
@@ -115,6 +118,9 @@ struct TimelinePicture: Encodable, Sendable {
     /// The number of rows that a timeline keeps.
     let limit: Int
     private(set) var rows: [Row] = []
+    private var ownSummary: String?
+
+    private enum CodingKeys: CodingKey { case begin, length, droppedCount, limit, rows }
 
     /// - Parameter now: the end of rows that have not ended.
     init(_ record: TimelineRecord, at now: Date) {
@@ -133,8 +139,29 @@ struct TimelinePicture: Encodable, Sendable {
         markCriticalPath()
     }
 
-    /// The numbers of rows and failures, and the total time.
+    /// Two timelines below each other, each with a heading.
+    init(_ recorded: TimelinePicture, above predicted: TimelinePicture, summary: String) {
+        begin = recorded.begin
+        droppedCount = recorded.droppedCount
+        limit = recorded.limit
+        length = max(recorded.length, predicted.length)
+        ownSummary = summary
+        for (picture, name) in [(recorded, "As recorded"), (predicted, "Predicted")] {
+            let heading = rows.count
+            rows.append(Row(heading: name, picture))
+            for var row in picture.rows {
+                row.parent = (row.parent ?? -1) + heading + 1
+                row.dependencies = row.dependencies.map { $0 + heading + 1 }
+                rows.append(row)
+            }
+        }
+    }
+
+    var isPrediction: Bool { ownSummary != nil }
+
+    /// The numbers of rows and failures, and the total time; for two timelines, how they differ.
     var summary: String {
+        if let ownSummary { return ownSummary }
         var parts = ["\(rows.count) \(rows.count == 1 ? "row" : "rows") in \(Self.time(length))"]
         for (outcome, word) in [
             (TimelineRecord.Outcome.failed, "failed"), (.dependencyFailed, "whose dependency failed"),
@@ -288,7 +315,7 @@ struct TimelinePicture: Encodable, Sendable {
             outcome: row.outcome,
             error: row.error,
             rootCause: row.rootCause,
-            slots: row.slots.map { part($0) },
+            slots: row.slots.map { part($0.span) },
             waits: waits,
             why: lastReason(waits, of: end - added),
             priority: row.priority.word,
@@ -352,5 +379,42 @@ struct TimelinePicture: Encodable, Sendable {
     }
 
     /// Rounds to a microsecond, which also makes the page shorter.
-    private static func rounded(_ time: Double) -> Double { (time * 1_000).rounded() / 1_000 }
+    private static func rounded(_ time: Double) -> Double {
+        // JSON has no infinite numbers.
+        time.isFinite ? (min(max(time, -1e15), 1e15) * 1_000).rounded() / 1_000 : 0
+    }
+}
+
+extension TimelinePicture.Row {
+    /// The heading of a timeline, which lasts as long as the timeline.
+    fileprivate init(heading name: String, _ picture: TimelinePicture) {
+        let outcome =
+            picture.rows.contains { $0.outcome == .unfinished } ? TimelineRecord.Outcome.unfinished : .succeeded
+        self.init(
+            name: name,
+            id: nil,
+            isCall: false,
+            host: nil,
+            tags: [],
+            request: nil,
+            added: 0,
+            started: 0,
+            end: picture.length,
+            outcome: outcome,
+            error: nil,
+            rootCause: nil,
+            slots: [TimelinePicture.Part(start: 0, end: picture.length)],
+            waits: [],
+            why: nil,
+            priority: nil,
+            parent: nil,
+            group: nil,
+            attempts: [],
+            cache: [],
+            dependencies: [],
+            others: [],
+            result: outcome == .unfinished ? "unfinished" : "done",
+            isHeading: true
+        )
+    }
 }

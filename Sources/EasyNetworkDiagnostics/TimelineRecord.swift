@@ -24,6 +24,15 @@ struct TimelineRecord: Sendable {
         var end: Date?
     }
 
+    /// A time during which a row had a slot.
+    struct Slot: Sendable {
+        var span: Span
+        /// The time at which the row requested the slot.
+        let requested: Date
+        /// Whether the slot was given to an urgent job.
+        var isYielded = false
+    }
+
     typealias Request = (method: String, url: String)
 
     struct Attempt: Sendable {
@@ -71,7 +80,7 @@ struct TimelineRecord: Sendable {
     /// A job or a call.
     struct Row: Sendable {
         let key: Key
-        let added: Date
+        var added: Date
         var name: String
         var host: String?
         var tags: Set<String> = []
@@ -79,7 +88,7 @@ struct TimelineRecord: Sendable {
         var started: Date?
         var ended: Date?
         /// The times during which the row had a slot. For a call without a job, its entire time.
-        var slots: [Span] = []
+        var slots: [Slot] = []
         var attempts: [Attempt] = []
         var waits: [Wait] = []
         /// The number of waits, including waits that are not kept.
@@ -87,6 +96,12 @@ struct TimelineRecord: Sendable {
         var cache: [CacheAnswer] = []
         var dependencies: [(key: Key, name: String)] = []
         var priority = JobPriority.normal
+        /// The queue of the row, how the queue admits it, and the host by which the queue counts it.
+        var queue: ObjectIdentifier?
+        var admission = AdmissionNote()
+        var countedHost: String?
+        /// Whether the row's request was made from the items of its dependencies.
+        var isMadeFromItems = false
         /// The group that the row belongs to.
         var parent: Key?
         /// For a group: the maximum number of children that run at once, 0 for no limit, and whether they run in order.
@@ -121,6 +136,8 @@ struct TimelineRecord: Sendable {
     /// The number of the oldest kept row, which is also the number of dropped rows.
     private(set) var firstNumber = 0
     private(set) var numbers: [Key: Int] = [:]
+    /// The rules of each queue, with the times from which they were in force. The newest are kept.
+    private(set) var rules: [ObjectIdentifier: [(date: Date, rules: QueueRules)]] = [:]
     private var plain: [ObjectIdentifier: (reference: WeakOperation, number: Int)] = [:]
     private var plainCount = 0
     private var sweepCount = 1_000
@@ -144,12 +161,29 @@ struct TimelineRecord: Sendable {
         return Array(ring[first...] + ring[..<first])
     }
 
-    /// - Parameter isFromQueue: whether a queue, not a host, posts the event.
-    mutating func note(_ event: NetworkEvent, fromQueue isFromQueue: Bool) {
+    /// Replaces each kept row, oldest first, by the row that `transform` returns for it.
+    mutating func replaceRows(_ transform: (_ index: Int, Row) -> Row) {
+        for index in ring.indices {
+            let place = (firstNumber + index) % limit
+            ring[place] = transform(index, ring[place])
+        }
+    }
+
+    /// Records the rules of a queue, if they have changed.
+    mutating func note(_ new: QueueRules, of queue: ObjectIdentifier, at date: Date) {
+        guard rules[queue]?.last?.rules != new else { return }
+        rules[queue, default: []].append((date, new))
+        rules[queue]?.keepNewest()
+    }
+
+    /// - Parameters:
+    ///   - isFromQueue: whether a queue, not a host, posts the event.
+    ///   - queue: the queue. Defaults to `nil`: unknown.
+    mutating func note(_ event: NetworkEvent, fromQueue isFromQueue: Bool, of queue: ObjectIdentifier? = nil) {
         guard let number = number(for: event, fromQueue: isFromQueue) else { return forget(event) }
         defer { forget(event) }
         let index = number % limit
-        if isFromQueue { ring[index].isToldByQueue = true }
+        if isFromQueue { (ring[index].isToldByQueue, ring[index].queue) = (true, queue) }
         if case .added(let others) = event.kind, !others.isEmpty, ring[index].dependencies.isEmpty {
             let shown = others.filter { !$0.isHiddenJob }.prefix(Self.partLimit)
             let dependencies = shown.map { (key: key(of: $0), name: $0.nameOrType) }
@@ -300,18 +334,26 @@ extension TimelineRecord.Row {
         if trace == nil { trace = event.trace }
         if tags.isEmpty { tags = event.tags }
         if event.priority != .normal { priority = JobPriority(event.priority) }
+        if let admission = event.admission {
+            self.admission = admission
+            countedHost = event.host
+            if admission.isMadeFromItems { isMadeFromItems = true }
+        }
         switch event.kind {
         case .added:
             // A call of the job may have ended the row, but the job continues.
             (ended, outcome, error, slots) = (nil, .unfinished, nil, [])
         case .started:
-            waitForSlot(until: event, since: added)
+            let requested = waitForSlot(until: event, since: added)
             started = date
-            openSlot(date)
-        case .slotReleased, .slotYielded: closeSlot(date)
+            openSlot(date, requested: requested)
+        case .slotReleased: closeSlot(date)
+        case .slotYielded:
+            closeSlot(date)
+            if let last = slots.indices.last { slots[last].isYielded = true }
         case .slotRegained:
-            if let released = slots.last?.end { waitForSlot(until: event, since: released) }
-            openSlot(date)
+            let requested = slots.last?.span.end.flatMap { waitForSlot(until: event, since: $0) }
+            openSlot(date, requested: requested)
         case .finished(let error):
             if slots.isEmpty, isToldByQueue { waitForSlot(until: event, since: added) }
             end(date, error)
@@ -376,14 +418,15 @@ extension TimelineRecord.Row {
         if case .call = key { !hasCallEvents } else { false }
     }
 
-    private mutating func openSlot(_ date: Date) {
-        if let last = slots.last, last.end == nil { return }
-        slots.append(TimelineRecord.Span(start: date))
+    /// - Parameter requested: the time at which the slot was requested. Defaults to `nil`: it is not known.
+    private mutating func openSlot(_ date: Date, requested: Date? = nil) {
+        if let last = slots.last, last.span.end == nil { return }
+        slots.append(TimelineRecord.Slot(span: TimelineRecord.Span(start: date), requested: requested ?? date))
         slots.keepNewest()
     }
 
     private mutating func closeSlot(_ date: Date) {
-        if let last = slots.indices.last, slots[last].end == nil { slots[last].end = date }
+        if let last = slots.indices.last, slots[last].span.end == nil { slots[last].span.end = date }
     }
 
     private mutating func wait(_ kind: TimelineRecord.Wait.Kind, _ event: NetworkEvent, until limit: Date? = nil) {
@@ -402,7 +445,10 @@ extension TimelineRecord.Row {
     }
 
     /// Records what the job waited for until it got a slot, or ended without one.
-    private mutating func waitForSlot(until event: NetworkEvent, since start: Date) {
+    ///
+    /// - Returns: the time at which the job requested the slot; `nil` if it is not known.
+    @discardableResult
+    private mutating func waitForSlot(until event: NetworkEvent, since start: Date) -> Date? {
         let end = event.date
         func wait(_ kind: TimelineRecord.Wait.Kind, _ start: Date, _ end: Date) {
             guard end > start else { return }
@@ -413,12 +459,13 @@ extension TimelineRecord.Row {
         defer { waits.keepNewest() }
         guard let note = event.wait else {
             if slots.isEmpty { wait(dependencies.isEmpty ? .queue(nil) : .job, start, end) }
-            return
+            return slots.isEmpty && dependencies.isEmpty ? start : nil
         }
         var asked = min(max(start, end.addingTimeInterval(-note.seconds)), end)
+        let requested = asked
         if slots.isEmpty, note.before == nil, !note.isAfterJobs {
             // The job was ready at once, except for the time that adding it took.
-            guard note.reason != nil, note.seconds > 0 else { return }
+            guard note.reason != nil, note.seconds > 0 else { return requested }
             asked = start
         }
         var isToldByCall = false
@@ -434,6 +481,7 @@ extension TimelineRecord.Row {
             wait(.queue(.slotReleased), start, asked)
         }
         wait(.queue(note.reason), asked, end)
+        return requested
     }
 
     private mutating func endWaits(of call: UInt64?, _ date: Date) {
@@ -474,7 +522,7 @@ extension TimelineRecord.Row {
     /// The start of the current wait for a slot; `nil` if the job has a slot or has ended.
     var waitsSince: Date? {
         guard isToldByQueue, ended == nil else { return nil }
-        return slots.isEmpty ? added : slots.last?.end
+        return slots.isEmpty ? added : slots.last?.span.end
     }
 
     /// Returns the row with the parts that have ended and were not written yet, and marks these as written.

@@ -108,7 +108,7 @@ const roots = (() => {
     (item.parent ? item.parent.children : first).push(item);
   }
   for (const item of items) if (item.children.length) {
-    item.isOpen = item.children.length < foldCount;
+    item.isOpen = item.row.isHeading || item.children.length < foldCount;
     item.children = folded(item.children);
   }
   return folded(first);
@@ -266,7 +266,7 @@ function addItem(item) {
   const element = document.createElement("li"), button = make("button", element, undefined, "row");
   item.element = element;
   element.item = item;
-  element.className = item.isCritical ? "path" : "";
+  element.className = item.row && item.row.isHeading ? "heading" : item.isCritical ? "path" : "";
   element.setAttribute("aria-setsize", seen.length);
   element.setAttribute("aria-posinset", item.place + 1);
   button.type = "button";
