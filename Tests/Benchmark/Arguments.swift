@@ -9,6 +9,7 @@ struct Arguments {
         case outbox
         case json
         case urgent
+        case predictions
 
         var summary: String {
             switch self {
@@ -19,6 +20,7 @@ struct Arguments {
             case .outbox: "the costs of an outbox with many entries; a minute"
             case .json: "JSON that becomes structs and trees, also by Foundation; two minutes"
             case .urgent: "requests behind bulk downloads; four minutes"
+            case .predictions: "runs that a timeline has predicted; a minute"
             }
         }
     }

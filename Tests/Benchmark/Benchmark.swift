@@ -2,7 +2,8 @@ import Foundation
 
 /// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, `Benchmark cache`
 /// the cache, `Benchmark diagnostics` what shows them, `Benchmark outbox` an outbox, `Benchmark json` the reading of
-/// JSON, `Benchmark urgent` requests behind bulk downloads, and compares them with the bars of the project.
+/// JSON, `Benchmark urgent` requests behind bulk downloads, `Benchmark predictions` what a timeline predicts, and
+/// compares them with the bars of the project.
 @main
 struct Benchmark {
     static func main() async {
@@ -25,6 +26,7 @@ struct Benchmark {
             case .outbox: try OutboxBenchmark(report: report).run()
             case .json: try JSONBenchmark(report: report).run()
             case .urgent: try await urgentWork(report)
+            case .predictions: try await WhatIfBenchmark(report: report).run()
             }
         } catch {
             report.line("Benchmark: \(error)")
