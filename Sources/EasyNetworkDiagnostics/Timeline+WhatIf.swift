@@ -255,7 +255,7 @@ extension TimelineReplay {
     /// moved with the parts in which they happened.
     func record(_ record: TimelineRecord) -> TimelineRecord {
         var record = record
-        let indices = Dictionary(uniqueKeysWithValues: zip(record.rows.map(\.key), record.rows.indices))
+        let indices = Dictionary(zip(record.rows.map(\.key), record.rows.indices)) { $1 }
         record.replaceRows { index, row in
             let (job, progress) = (plan.jobs[index], progress[index])
             func date(_ time: TimeInterval) -> Date { plan.origin.addingTimeInterval(time) }

@@ -85,7 +85,7 @@ struct TimelineReplay {
             switch change {
             case .limit(.batch(let name), let count): batchLimits[name] = count
             case .priority(let name, let priority): priorities[name] = priority
-            case .duration(let name, let factor): factors[name, default: 1] *= factor
+            case .duration(let name, let factor): factors[name] = min(factors[name, default: 1] * factor, 1_000)
             case .dependency(let name, let other): removed.insert([name, other])
             case .retryDelays(let name): withoutDelays[name] = true
             case .limit, .rate: break
@@ -94,9 +94,7 @@ struct TimelineReplay {
     }
 
     /// Returns the factor of the duration of a job.
-    func factor(of index: Int) -> Double {
-        change(index, factors).map { min($0, 1_000) } ?? 1
-    }
+    func factor(of index: Int) -> Double { change(index, factors) ?? 1 }
 
     func priority(of index: Int) -> JobPriority { change(index, priorities) ?? plan.jobs[index].row.priority }
 
