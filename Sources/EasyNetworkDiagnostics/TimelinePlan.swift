@@ -169,8 +169,9 @@ struct TimelinePlan: Sendable {
             }
             lastEnds[queue] = max(lastEnds[queue], job.ended)
             let lead = max(0, (job.parts.first?.requested ?? base) - base)
-            // The graph releases a dependent together with the end of its dependency, and only the two dates differ.
-            jobs[index].lead = lead < 1e-4 && base > job.added ? 0 : lead
+            // The graph releases a dependent together with the end of its dependency, and only the two dates differ. The
+            // first of several dependents must not be last because its start was posted later.
+            jobs[index].lead = lead < 1e-3 && base > job.added ? 0 : lead
         }
         joinBursts()
     }
