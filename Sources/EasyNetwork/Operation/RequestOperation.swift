@@ -144,7 +144,13 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// before them, or in their closures. Until the request is sent, the failure of a call without a closure for it
     /// ends the operation.
     open override func execute() {
-        guard var call = takeRequest() else { return }
+        guard let call = takeRequest() else { return }
+        perform(call)
+    }
+
+    /// Sends the request that ``ItemOperation/takeRequest()`` has returned.
+    final func perform(_ call: CallRequest) {
+        var call = call
         // Every initializer takes a `Request`, so the cast succeeds. `as?` would look up the optional's type at run
         // time.
         // swift-format-ignore: NeverForceUnwrap

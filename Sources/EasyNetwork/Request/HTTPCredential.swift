@@ -43,6 +43,15 @@ public struct HTTPCredential: Hashable, Sendable {
         return HTTPCredential(authorization: "Bearer " + token)
     }
 
+    /// Returns the user's name in the Basic credential of a message; nil without one.
+    static func userName(in headers: HTTPHeaders) -> String? {
+        let words = (headers["Authorization"] ?? "").split(separator: " ")
+        guard words.count == 2, words[0].lowercased() == "basic", let pair = Data(base64Encoded: String(words[1])) else {
+            return nil
+        }
+        return String(decoding: pair.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
+    }
+
     private static func isPrintable(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }

@@ -45,6 +45,7 @@ public struct RequestOptions: Sendable {
         var priority: Operation.QueuePriority
         var repeatPolicy: RepeatPolicy
         var repeatKey: String?
+        var resuming: ResumableUpload?
         var body: RequestBody?
         var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)?
     }
@@ -163,6 +164,15 @@ public struct RequestOptions: Sendable {
     public var usesCookies: Bool {
         get { values.value.usesCookies }
         set { values.value.usesCookies = newValue }
+    }
+
+    // MARK: The upload
+
+    /// The protocol with which an ``UploadOperation`` resumes after a lost connection, a pause, or a relaunch. Other
+    /// jobs send the body in one message. Defaults to `nil`: a failed upload starts over.
+    public var resuming: ResumableUpload? {
+        get { values.value.resuming }
+        set { values.value.resuming = newValue }
     }
 
     // MARK: Time
@@ -290,6 +300,7 @@ public struct RequestOptions: Sendable {
         decoder: ResponseDecoder? = nil,
         repeatPolicy: RepeatPolicy = .allow,
         repeatKey: String? = nil,
+        resuming: ResumableUpload? = nil,
         customURLRequest: URLRequest? = nil,
         allowsCellularAccess: Bool = true,
         networkServiceType: URLRequest.NetworkServiceType = .default
@@ -322,7 +333,8 @@ public struct RequestOptions: Sendable {
                 decoder: decoder,
                 priority: priority,
                 repeatPolicy: repeatPolicy,
-                repeatKey: repeatKey
+                repeatKey: repeatKey,
+                resuming: resuming
             )
         )
     }
@@ -376,6 +388,7 @@ extension RequestOptions: CustomStringConvertible, CustomReflectable {
         add("priority", change(\.priority).map(Self.name))
         add("repeatPolicy", change(\.repeatPolicy))
         add("repeatKey", repeatKey.map { _ in Redaction.mark })
+        add("resuming", resuming)
         return String(listing: "RequestOptions", properties)
     }
 

@@ -3,9 +3,12 @@ import Foundation
 extension CallGroup {
     /// Makes a call, waits for its end, and notes the end for the operation. Cancelling the task cancels the call.
     ///
-    /// - Parameter map: See ``start(_:map:completion:)``.
+    /// - Parameters:
+    ///   - created: Gets the call before it begins. Defaults to nothing.
+    ///   - map: See ``start(_:map:completion:)``.
     func result<Item: Sendable>(
         of request: CallRequest,
+        created: (Call) -> Void = { _ in },
         map: @escaping @Sendable (NetworkResponse) throws -> Item
     ) async -> Result<Item, NetworkError> {
         // The call gets its own group, which is cancelled with the task.
@@ -13,7 +16,7 @@ extension CallGroup {
         let caller = caller
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                group.start(request, map: map) { continuation.resume(returning: $0) }
+                group.start(request, created: created, map: map) { continuation.resume(returning: $0) }
             }
         } onCancel: {
             group.cancel()
@@ -25,16 +28,18 @@ extension CallGroup {
     /// Makes a call.
     ///
     /// - Parameters:
+    ///   - created: Gets the call before it begins. Defaults to nothing.
     ///   - map: Makes the item from an accepted response, on ``WorkQueue``.
     ///   - completion: Called exactly once, on ``WorkQueue``.
     func start<Item: Sendable>(
         _ request: CallRequest,
+        created: (Call) -> Void = { _ in },
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) {
         var request = request
         request.map = { try map($0) }
-        begin(request) { _, result, keep in
+        begin(request, created: created) { _, result, keep in
             keep?()
             completion(result.map(Self.typed))
         }

@@ -35,7 +35,7 @@ public struct NetworkEvent: Sendable {
         /// only if it was cancelled.
         case finished(NetworkError?)
 
-        // Events of a call. The host posts all of them except `progress`; the queue of the call's job posts all except
+        // Events of a call. The host posts all of them except the last two; the queue of the call's job posts all except
         // the first two.
 
         /// The call began. Only the host posts this event.
@@ -70,6 +70,9 @@ public struct NetworkEvent: Sendable {
         /// Transferred bytes of an upload, a download or a request whose ``ItemOperation/progress`` is read. Posted at
         /// most ten times a second. The total is nil while it is unknown. Only the queue posts this event.
         case progress(completed: Int64, total: Int64?)
+        /// A resumable upload begins again, for this reason: the file has changed, another user has signed in, or the
+        /// server no longer has the upload. Only the queue posts this event.
+        case uploadStartedOver(String)
 
         // Events of a queue.
 
@@ -249,6 +252,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
         case .servedFromCache(let response): "\(response.statusCode) from the cache"
         case .missedCache(let miss): "not from the cache: \(miss)"
         case .progress(let completed, let total): "\(completed) of \(total.map { "\($0)" } ?? "unknown") bytes"
+        case .uploadStartedOver(let reason): "starts the upload over: \(reason)"
         case .suspended: "the queue is suspended"
         case .resumed: "the queue is resumed"
         case .shutDown: "the queue is shut down"

@@ -50,6 +50,21 @@ final class RequestSnapshot: Sendable {
         overallTimeout = try RequestBuilder.overallTimeout(options)
     }
 
+    /// Creates the snapshot of another message for the same request, without cache.
+    init(
+        _ other: RequestSnapshot,
+        _ message: TransportRequest,
+        _ options: RequestOptions,
+        _ validation: ResponseValidation,
+        _ retry: RetryPolicy,
+        overallTimeout: TimeInterval?
+    ) {
+        (request, host, interceptors, redirects) = (other.request, other.host, other.interceptors, other.redirects)
+        (self.message, self.options, self.validation) = (message, options, validation)
+        (self.retry, cachePolicy, replacedContentType) = (retry, .never, nil)
+        self.overallTimeout = overallTimeout
+    }
+
     /// Returns the number of seconds to wait for the body of a response whose head decides what follows.
     ///
     /// - Returns: Nil if the body is wanted, because the response is accepted and is not a redirect.

@@ -49,6 +49,11 @@ public struct MockRequest: Sendable {
         self.connection = connection
     }
 
+    /// The same request with an empty body.
+    var withoutBody: MockRequest {
+        MockRequest(method: method, target: target, headers: headers, connection: connection)
+    }
+
     /// The names and values of the query, percent-decoded, in order.
     ///
     /// A name without `=` has no value. A `+` stays a plus sign, because it means a space only in forms. An item with

@@ -15,6 +15,8 @@ struct MockRoutes: Sendable {
         var order: Int
         /// The fault of each request, which can occur before the response.
         var fault: MockResponse.Fault?
+        /// Whether the bodies of its requests are kept after the response.
+        var keepsBody: Bool
         var answer: Answer
     }
 
@@ -30,10 +32,11 @@ struct MockRoutes: Sendable {
         _ method: String,
         _ path: String,
         fault: MockResponse.Fault? = nil,
+        keepsBody: Bool = true,
         _ answer: @escaping Answer
     ) -> Answer? {
         count += 1
-        let route = Route(order: count, fault: fault, answer: answer)
+        let route = Route(order: count, fault: fault, keepsBody: keepsBody, answer: answer)
         let method = method.uppercased()
         return path.hasSuffix("*")
             ? prefixes.updateValue(route, forKey: Key(method: method, path: String(path.dropLast())))?.answer
@@ -51,6 +54,8 @@ struct MockRoutes: Sendable {
     func fault(for request: MockRequest) -> MockResponse.Fault? {
         route(for: request)?.fault
     }
+
+    func keepsBody(of request: MockRequest) -> Bool { route(for: request)?.keepsBody ?? true }
 
     private func route(for request: MockRequest) -> Route? {
         var best: Route?

@@ -41,6 +41,7 @@ public final class MockServer: Sendable {
             },
             hasNext: { faults.withLock { !$0.isEmpty } },
             next: { faults.withLock { $0.next() } },
+            keepsBody: { request in routes.withLock { $0.keepsBody(of: request) } },
             route: { request in routes.withLock { $0.fault(for: request) } }
         )
         let loop = try ServerLoop(script: script, conditions: conditions)
@@ -79,10 +80,11 @@ public final class MockServer: Sendable {
         _ method: String,
         _ path: String,
         fault: MockResponse.Fault?,
+        keepsBody: Bool = true,
         _ answer: @escaping @Sendable (MockRequest) -> MockResponse
     ) {
         // Release the replaced closure outside the lock, because its release can run user code.
-        _ = routes.withLock { $0.add(method, path, fault: fault, answer) }
+        _ = routes.withLock { $0.add(method, path, fault: fault, keepsBody: keepsBody, answer) }
     }
 
     /// All received requests, in order. They are kept after ``stop()``.

@@ -71,7 +71,8 @@ extension ServerLoop {
             connection: id
         )
         connection.phase = .answering
-        state.update { $0.requests.append(request) }
+        let kept = script.keepsBody(request) ? request : request.withoutBody
+        state.update { $0.requests.append(kept) }
         let fault = connection.fault
         workers.async {
             let response = trip.applied(to: self.script.answer(request), method: message.method)

@@ -37,6 +37,8 @@ final class ServerLoop: @unchecked Sendable {
         var hasNext: @Sendable () -> Bool
         /// Removes and returns the fault for the next request.
         var next: @Sendable () -> MockResponse.Fault?
+        /// Returns whether the body of a request is kept with the request.
+        var keepsBody: @Sendable (MockRequest) -> Bool
         /// Returns the fault of the route for a request whose head has been read.
         var route: @Sendable (MockRequest) -> MockResponse.Fault?
     }

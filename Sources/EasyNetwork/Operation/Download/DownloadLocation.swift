@@ -166,7 +166,7 @@ struct DownloadLocation: Hashable, Sendable {
     }
 
     @discardableResult
-    private static func removeUnlocked(_ path: String, before limit: Date = .distantFuture) -> Bool {
+    static func removeUnlocked(_ path: String, before limit: Date = .distantFuture) -> Bool {
         guard let (descriptor, _) = try? RegularFile.open(path, O_RDONLY) else { return false }
         defer { close(descriptor) }
         guard let found = PartialFile.ownStatus(descriptor),

@@ -242,7 +242,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             if replacesExistingFile == false, let path = location.name.map(location.path), access(path, F_OK) == 0 {
                 finish(with: URL(fileURLWithPath: path))
             } else {
-                guard await claim(location.key) else {
+                guard await claimTransfer(location.key) else {
                     throw NetworkError(
                         code: .refused,
                         message: "another operation already downloads to \(location.shown); make this one depend on it"
@@ -261,7 +261,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         await writer?.close(keepingPart: keepsPart && error != nil && error?.code != .bodyTooLong)
         download.withLock { $0.run?.filesAreDone }?.set()
         await writer?.release()
-        if let part { releaseClaim(part) }
+        if let part { releaseTransfer(part) }
     }
 
     private func checkDigest() throws(NetworkError) {
@@ -351,57 +351,9 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         } while !download.withLock({ $0.turn.begin(mayRepeat: message.mayBeRepeated) })
     }
 
-    /// Waits without a slot.
-    ///
     /// - Parameter time: the time before which the server wants no further request. A pause interrupted that wait.
     private func waitWhilePaused(until time: TimeInterval = -.infinity) async throws(NetworkError) {
-        let clock = callGroup.host.settings.clock
-        while !hasOutcome {
-            let resumed = download.withLock { $0.turn.resumed }
-            guard resumed != nil || time > clock.now else { return }
-            // A call may have requested the slot again, after a delay.
-            forgoSlot()
-            if let resumed { await resumed.wait() } else { await clock.sleep(time - clock.now) }
-            if !hasOutcome { await waitForSlot() }
-        }
-        throw NetworkError(code: .cancelled)
-    }
-
-    private func waitForSlot() async {
-        let slot = Promise<Void>()
-        reclaimSlot(if: { true }) { slot.set() }
-        await slot.wait()
-    }
-
-    // MARK: - The part
-
-    /// The downloads that hold a part, by ``DownloadLocation/key``, each with a promise of its release. The claim
-    /// excludes other downloads of this process. The lock of ``PartialFile`` excludes other processes, but doesn't show
-    /// that a download is about to release its part.
-    private static let claims = Locked<[String: (owner: DownloadOperation, released: Promise<Void>)]>([:])
-
-    /// Returns whether no download of this process holds the part.
-    static func isFree(_ part: String) -> Bool { claims.withLock { $0[part] == nil } }
-
-    /// Takes the part. If a download that has ended still holds it, waits until it is released.
-    ///
-    /// - Returns: `false` if another download holds the part, or this one has ended.
-    private func claim(_ part: String) async -> Bool {
-        while !hasOutcome {
-            let other = Self.claims.withLock { claims in
-                let other = claims[part]
-                if other == nil { claims[part] = (self, Promise()) }
-                return other
-            }
-            guard let other else { return true }
-            guard other.owner.hasOutcome else { return false }
-            await other.released.wait()
-        }
-        return false
-    }
-
-    private func releaseClaim(_ part: String) {
-        Self.claims.withLock { $0.removeValue(forKey: part) }?.released.set(())
+        try await waitWithoutSlot(until: time, callGroup.host.settings.clock) { download.withLock { $0.turn.resumed } }
     }
 
     // MARK: - The end

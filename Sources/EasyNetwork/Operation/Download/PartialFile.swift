@@ -156,7 +156,7 @@ final class PartialFile: @unchecked Sendable {
         return found
     }
 
-    private static func isSame(_ descriptor: Int32, _ path: String) -> Bool {
+    static func isSame(_ descriptor: Int32, _ path: String) -> Bool {
         var open = stat()
         var there = stat()
         return fstat(descriptor, &open) == 0 && lstat(path, &there) == 0 && open.st_ino == there.st_ino

@@ -60,6 +60,8 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
     /// accepted challenge.
     private let state = Locked<(scheme: Scheme?, version: Int)>((nil, 0))
 
+    override var userName: String? { user }
+
     init(user: String, password: String, allowsBasicWithoutTLS: Bool) throws(NetworkError) {
         basic = try .basic(user: user, password: password)
         self.user = user

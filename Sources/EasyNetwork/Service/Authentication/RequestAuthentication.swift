@@ -47,6 +47,9 @@ public class RequestAuthentication: @unchecked Sendable {
     /// A number that changes with the user to whom the credential belongs, but not with a refresh of the credential.
     var userVersion: Int { 0 }
 
+    /// The name of the user, which is no secret; nil if the credential has none.
+    var userName: String? { nil }
+
     /// Returns whether a message can be sent with its credential, because the user has not signed out or in since it
     /// was added. Called immediately before a message is passed to the transport.
     func isCurrent(_ credentialState: CredentialState) -> Bool { true }

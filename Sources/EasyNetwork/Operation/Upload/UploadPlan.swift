@@ -1,0 +1,331 @@
+import Foundation
+
+/// The rules of a resumable upload: which message follows, and what a response means. A value without I/O.
+///
+/// An upload is created with an empty message, is then appended to in parts, and is asked for its offset whenever that
+/// is not certain. In tus, the last part completes it. In the IETF's protocol, an empty message completes it after the
+/// last part. The response to that message can be lost and cannot be requested again, so the message is kept short.
+///
+/// Sources: tus 1.0.0 (https://tus.io/protocols/resumable-upload); draft-ietf-httpbis-resumable-upload, interop
+/// version 8.
+struct UploadPlan: Sendable {
+    enum Message: Equatable, Sendable {
+        /// Ask whether the server supports the protocol.
+        case discover
+        case create
+        /// Ask for the offset.
+        case ask
+        /// Append these bytes.
+        case append(Range<Int64>, completes: Bool)
+    }
+
+    /// A response, or a failure without one.
+    struct Reply: Sendable {
+        /// `nil` for a failure without a response.
+        var status: Int?
+        var headers = HTTPHeaders()
+        /// The URL that responded.
+        var url: URL?
+    }
+
+    enum Verdict: Equatable, Sendable {
+        /// Send the ``UploadPlan/next`` message.
+        case proceed
+        /// Send the next message if the retry policy allows it after this failure.
+        case failed
+        /// The response is the failure of the whole upload, and nothing is left to resume.
+        case rejected
+        case fail(NetworkError.Code, String)
+        /// The upload begins again, for this reason.
+        case startOver(String)
+        /// The server does not support the protocol, and the body can be sent in one message.
+        case unsupported
+        /// The upload is complete, and this response is the last one.
+        case complete
+        /// The upload is complete, and the response to the last message was lost.
+        case completeWithoutResponse
+    }
+
+    /// The number of times that one operation starts an upload over.
+    static let startOverLimit = 3
+    /// The number of times that the server is asked for the offset at once without progress.
+    static let conflictLimit = 3
+    /// The smallest part after a response with status 413.
+    static let leastPartSize: Int64 = 65_536
+
+    let kind: ResumableUpload.Kind
+    private(set) var length: Int64
+    /// Whether the upload is created. If not, the URL of the request is the URL of the upload.
+    let isCreated: Bool
+    private(set) var partSize: Int64
+    private var leastAppend: Int64 = 0
+    private var mustDiscover: Bool
+    /// The URL of the upload; `nil` until it is created.
+    private(set) var address: URL?
+    /// The offset that the server has confirmed; `nil` if the server must be asked.
+    private(set) var offset: Int64?
+    /// Whether a message was sent that completes the upload, so that the server could have acted on it. A new upload
+    /// could then act twice.
+    private(set) var mayBeComplete = false
+    private var farthest: Int64 = 0
+    private var hasGained = false
+    private var startOverCount = 0
+    private var conflictCount = 0
+
+    /// - Parameters:
+    ///   - address: The URL of an upload that exists.
+    ///   - mayBeComplete: Whether an earlier process has sent the message that completes it.
+    init(
+        _ kind: ResumableUpload.Kind,
+        length: Int64,
+        partSize: Int64,
+        isCreated: Bool = true,
+        isOptional: Bool = false,
+        address: URL? = nil,
+        mayBeComplete: Bool = false
+    ) {
+        (self.kind, self.length, self.isCreated) = (kind, length, isCreated)
+        self.partSize = max(1, partSize)
+        self.address = address
+        self.mayBeComplete = mayBeComplete
+        mustDiscover = isOptional && address == nil && isCreated
+    }
+
+    // MARK: - The next message
+
+    var next: Message {
+        if mustDiscover { return .discover }
+        guard address != nil else { return .create }
+        guard let offset else { return .ask }
+        let step = max(partSize, leastAppend)
+        let end = length - offset <= step ? length : offset + step
+        guard end == length else { return .append(offset..<end, completes: false) }
+        // The minimum does not apply to the message that completes the upload.
+        let completes = kind == .tus || end == offset || end - offset < leastAppend
+        return .append(offset..<end, completes: completes)
+    }
+
+    /// Whether a message can be interrupted and the upload resumed afterwards. A message that completes the upload is
+    /// left to its end.
+    func canStop(_ message: Message) -> Bool {
+        switch message {
+        case .discover, .ask: true
+        case .create: false
+        case .append(_, let completes): !completes
+        }
+    }
+
+    /// Returns whether the message completes the upload.
+    func completes(_ message: Message) -> Bool {
+        switch message {
+        case .append(_, let completes): completes
+        case .create: kind == .tus && length == 0
+        case .discover, .ask: false
+        }
+    }
+
+    /// Notes that a message is about to be sent.
+    mutating func willSend(_ message: Message) {
+        if completes(message) { mayBeComplete = true }
+    }
+
+    /// Notes that a message was interrupted.
+    mutating func stopped() { offset = nil }
+
+    /// Returns whether the server has confirmed more bytes than before, and forgets it.
+    mutating func takeProgress() -> Bool {
+        defer { hasGained = false }
+        return hasGained
+    }
+
+    // MARK: - Responses
+
+    mutating func receive(_ reply: Reply, to message: Message) -> Verdict {
+        switch message {
+        case .discover: discovered(reply)
+        case .create: created(reply)
+        case .ask: asked(reply)
+        case .append(let range, let completes): appended(reply, range, completes)
+        }
+    }
+
+    private mutating func discovered(_ reply: Reply) -> Verdict {
+        guard let status = reply.status, status < 500 || status == 501, status != 429, status != 408 else {
+            return .failed
+        }
+        let isSupported: Bool
+        switch kind {
+        case .tus:
+            let extensions = Self.list(reply.headers, "Tus-Extension")
+            isSupported =
+                Self.list(reply.headers, "Tus-Version").contains("1.0.0") && extensions.contains("creation")
+        case .http:
+            // A server without limits sends `min-size=0`.
+            isSupported = reply.headers["Upload-Limit"] != nil && (limits(reply)["min-size"] ?? 0) <= length
+        }
+        guard isSupported, 200..<300 ~= status else { return .unsupported }
+        mustDiscover = false
+        return noteLimits(reply) ?? .proceed
+    }
+
+    private mutating func created(_ reply: Reply) -> Verdict {
+        guard let status = reply.status else { return mayBeComplete ? .rejected : .failed }
+        if status == 412, kind == .tus, let versions = reply.headers["Tus-Version"] {
+            return .fail(.unacceptableStatus, "the server supports tus \(versions), but not 1.0.0")
+        }
+        guard 200..<300 ~= status else { return mayBeComplete ? .rejected : .failed }
+        let isKnown = kind == .http || reply.headers["Tus-Resumable"] != nil
+        guard isKnown, let location = reply.headers["Location"], let base = reply.url else {
+            return .fail(
+                .badServerResponse,
+                "the server does not support \(name), because its response has no "
+                    + (isKnown ? "Location" : "Tus-Resumable") + "; add .ifSupported to send the body in one message"
+            )
+        }
+        do throws(NetworkError) {
+            let address = try URLBuilder.url(resolving: location, against: base, what: "the Location of the upload")
+            guard base.scheme?.lowercased() != "https" || address.scheme?.lowercased() == "https" else {
+                return .fail(.badServerResponse, "the Location of the upload leads from https to http")
+            }
+            self.address = address
+        } catch {
+            return .fail(.badServerResponse, error.message ?? "the Location of the upload is invalid")
+        }
+        if let failure = noteLimits(reply) { return failure }
+        // A server that ignores the protocol can send a Location too, so that its upload is asked for its offset first.
+        offset = kind == .tus || Self.isComplete(reply.headers) == false ? 0 : nil
+        return completes(.create) ? .complete : .proceed
+    }
+
+    private mutating func asked(_ reply: Reply) -> Verdict {
+        guard let status = reply.status else { return .failed }
+        // In tus, 403 is also the status of an upload that does not exist.
+        if [403, 404, 410].contains(status) { return startOver("the server no longer has the upload") }
+        guard 200..<300 ~= status else { return .failed }
+        let count = Self.number(reply.headers, "Upload-Offset")
+        if kind == .http, Self.isComplete(reply.headers) == true {
+            guard mayBeComplete || count == length else {
+                return .fail(.badServerResponse, "the server ended the upload at \(count ?? 0) of \(length) bytes")
+            }
+            return .completeWithoutResponse
+        }
+        guard let found = count else {
+            return .fail(.badServerResponse, "the server does not support \(name): it sends no Upload-Offset")
+        }
+        let other = Self.number(reply.headers, "Upload-Length").flatMap { $0 == length ? nil : $0 }
+        guard found <= length, other == nil else {
+            return startOver("the server's upload has \(other ?? found) bytes instead of \(length)")
+        }
+        if let failure = noteLimits(reply) { return failure }
+        if kind == .tus, found == length { return .complete }
+        mayBeComplete = false
+        confirm(found)
+        return .proceed
+    }
+
+    private mutating func appended(_ reply: Reply, _ range: Range<Int64>, _ completes: Bool) -> Verdict {
+        offset = nil
+        guard let status = reply.status else { return .failed }
+        let isFinal = kind == .http ? Self.isComplete(reply.headers) : nil
+        guard 200..<300 ~= status else {
+            // The server has processed the upload, and this is the result.
+            if isFinal == true { return .rejected }
+            switch status {
+            case 404, 410: return startOver("the server no longer has the upload")
+            case 409: return conflict(or: .failed)
+            case 413 where range.count > max(Self.leastPartSize, leastAppend):
+                partSize = max(Self.leastPartSize, Int64(range.count) / 2)
+                if let failure = noteLimits(reply) { return failure }
+                return .proceed
+            default: return .failed
+            }
+        }
+        if isFinal == true {
+            guard completes else {
+                return .fail(.badServerResponse, "the server ended the upload at \(range.upperBound) of \(length) bytes")
+            }
+            return .complete
+        }
+        let known = kind == .http ? range.upperBound : nil
+        guard let found = Self.number(reply.headers, "Upload-Offset") ?? known, found > range.lowerBound,
+            found <= range.upperBound, !(kind == .http && completes)
+        else {
+            return conflict(or: .fail(.badServerResponse, "the server does not take the bytes from \(range.lowerBound) on"))
+        }
+        confirm(found)
+        return kind == .tus && found == length ? .complete : .proceed
+    }
+
+    /// Asks for the offset, unless that was done too often without progress.
+    private mutating func conflict(or verdict: Verdict) -> Verdict {
+        conflictCount += 1
+        return conflictCount > Self.conflictLimit ? verdict : .proceed
+    }
+
+    private mutating func confirm(_ found: Int64) {
+        offset = found
+        guard found > farthest else { return }
+        (farthest, hasGained, conflictCount) = (found, true, 0)
+    }
+
+    /// Begins again, unless the server could have acted on the upload.
+    ///
+    /// - Parameter length: The new length of the bytes. Defaults to `nil`: the same.
+    mutating func startOver(_ reason: String, length: Int64? = nil) -> Verdict {
+        startOverCount += 1
+        guard !mayBeComplete else {
+            return .fail(.unacceptableStatus, "\(reason), after all bytes were sent; the server may have processed them")
+        }
+        guard isCreated, startOverCount <= Self.startOverLimit else { return .fail(.unacceptableStatus, reason) }
+        if let length { self.length = length }
+        (address, offset, farthest, hasGained, conflictCount) = (nil, nil, 0, false, 0)
+        return .startOver(reason)
+    }
+
+    // MARK: - Fields
+
+    /// The name of the protocol for messages.
+    private var name: String { kind == .tus ? "tus" : "resumable uploads" }
+
+    /// Applies the server's limits.
+    ///
+    /// - Returns: the failure if the upload is too long; otherwise `nil`.
+    private mutating func noteLimits(_ reply: Reply) -> Verdict? {
+        let limits = limits(reply)
+        if let most = limits["max-size"], most < length {
+            return .fail(.unacceptableStatus, "the server takes at most \(most) bytes, but the upload has \(length)")
+        }
+        if let most = limits["max-append-size"] { partSize = min(partSize, max(1, most)) }
+        if let least = limits["min-append-size"] { leastAppend = min(least, length) }
+        return nil
+    }
+
+    private func limits(_ reply: Reply) -> [String: Int64] {
+        guard kind == .http else {
+            return Self.number(reply.headers, "Tus-Max-Size").map { ["max-size": $0] } ?? [:]
+        }
+        var limits: [String: Int64] = [:]
+        for member in Self.list(reply.headers, "Upload-Limit") {
+            let parts = member.split(separator: ";", maxSplits: 1)[0].split(separator: "=", maxSplits: 1)
+            if parts.count == 2, let value = Self.number(String(parts[1])) { limits[String(parts[0])] = value }
+        }
+        return limits
+    }
+
+    private static func list(_ headers: HTTPHeaders, _ name: String) -> [String] {
+        (headers[name] ?? "").split(separator: ",").map(\.trimmed).filter { !$0.isEmpty }
+    }
+
+    private static func isComplete(_ headers: HTTPHeaders) -> Bool? {
+        headers.single("Upload-Complete", .unanimous) { ["?1": true, "?0": false][$0.trimmed] ?? false }
+    }
+
+    private static func number(_ headers: HTTPHeaders, _ name: String) -> Int64? {
+        headers.single(name, .unanimous) { number($0.trimmed) }
+    }
+
+    private static func number(_ text: String) -> Int64? {
+        guard !text.isEmpty, text.utf8.allSatisfy(\.isDigit) else { return nil }
+        return Int64(text)
+    }
+}

@@ -1,0 +1,445 @@
+import Foundation
+
+/// Sends the messages of a resumable upload, one after the other. ``UploadPlan`` decides which.
+struct UploadTransfer {
+    enum End: Sendable {
+        case response(NetworkResponse)
+        /// The server does not support the protocol, and the body can be sent in one message.
+        case unsupported
+    }
+
+    /// The message of an upload, before it is sent.
+    private typealias Draft = (method: NetworkService.Method, headers: HTTPHeaders, body: TransportBody)
+
+    /// An identifier of this process. Version numbers of users are comparable only within one process.
+    private static let launch = UUID().uuidString
+
+    private let settings: ResumableUpload
+    private let snapshot: RequestSnapshot
+    private let source: UploadSource
+    private let journal: UploadJournal
+    private let owner: ServiceOperation
+    private let turn: UploadTurn
+    private let meter: TransferMeter
+    /// Returns the body with the limits of the bandwidth.
+    private let limit: @Sendable (TransportBody) throws(NetworkError) -> TransportBody
+    private var user: UploadRecord.User?
+    private var fingerprint: UploadSource.Fingerprint
+    private var plan: UploadPlan
+    /// The reason why the upload in the journal cannot be resumed.
+    private var mismatch: String?
+    /// The largest number of bytes that were shown as sent. It decreases only when the upload starts over.
+    private let shown = Locked<Int64?>(nil)
+    /// The response to the message that completes the upload, if it does not say that it is the last one.
+    private var last: NetworkResponse?
+    private var retriesSinceProgress = 0
+    private var retries = 0
+    /// The time before which no message is sent.
+    private var notBefore = -TimeInterval.infinity
+    /// The seconds that the messages and the delays have taken.
+    private var used: TimeInterval = 0
+    /// Whether nothing is left to resume.
+    private(set) var isOver = false
+
+    /// Begins an upload, or resumes the one in the journal.
+    init(
+        _ settings: ResumableUpload,
+        _ snapshot: RequestSnapshot,
+        _ source: UploadSource,
+        _ fingerprint: UploadSource.Fingerprint,
+        _ journal: UploadJournal,
+        owner: ServiceOperation,
+        turn: UploadTurn,
+        meter: TransferMeter,
+        limit: @escaping @Sendable (TransportBody) throws(NetworkError) -> TransportBody
+    ) {
+        (self.settings, self.snapshot, self.source, self.journal) = (settings, snapshot, source, journal)
+        (self.owner, self.turn, self.meter, self.fingerprint) = (owner, turn, meter, fingerprint)
+        self.limit = limit
+        user = Self.user(of: snapshot)
+        var record = journal.record
+        if let known = record, known.source != fingerprint {
+            mismatch = "the file has changed since its upload began"
+        } else if let other = record?.user, other.launch == Self.launch, other != user {
+            mismatch = "another user has signed in"
+        }
+        // The earlier upload had other bytes or another user, so a new one cannot repeat its effect.
+        if mismatch != nil { record = nil }
+        let isCreated = !(settings.kind == .tus && snapshot.message.method == .patch)
+        plan = UploadPlan(
+            settings.kind,
+            length: fingerprint.length,
+            partSize: Int64(settings.partSize),
+            isCreated: isCreated,
+            isOptional: settings.isOptional,
+            address: record?.address ?? (isCreated ? nil : snapshot.message.url),
+            mayBeComplete: record?.mayBeComplete ?? false
+        )
+    }
+
+    private var host: HostConfiguration { snapshot.host }
+    private var clock: any NetworkClock { host.settings.clock }
+
+    private static func user(of snapshot: RequestSnapshot) -> UploadRecord.User? {
+        snapshot.host.userVersion(for: snapshot.message.url).map { UploadRecord.User(launch: launch, version: $0) }
+    }
+
+    // MARK: - The messages
+
+    /// Uploads all bytes.
+    mutating func run() async throws(NetworkError) -> End {
+        if let mismatch {
+            guard plan.isCreated else {
+                isOver = true
+                throw .invalidRequest("\(mismatch), and this URL has the bytes of the earlier upload")
+            }
+            try begin(again: mismatch)
+        } else if plan.address == nil, plan.mayBeComplete {
+            // Only a message that both creates and completes the upload is recorded before its response.
+            isOver = true
+            throw NetworkError(
+                code: .cannotSendAgain,
+                message: "an earlier process ended during the upload of an empty body, which the server may have",
+                attempts: 1
+            )
+        }
+        while true {
+            let message = plan.next
+            try await begin(message)
+            if let reason = change(before: message) {
+                fingerprint = try source.fingerprint()
+                let verdict = plan.startOver(reason, length: fingerprint.length)
+                let error = NetworkError(code: .cannotSendAgain, attempts: plan.mayBeComplete ? 1 : 0)
+                _ = try await apply(verdict, .failure(error))
+                continue
+            }
+            if plan.address == nil { user = Self.user(of: snapshot) }
+            plan.willSend(message)
+            try save()
+            guard let result = await send(message) else {
+                plan.stopped()
+                continue
+            }
+            if let error = result.failure, error.code == .cancelled { throw error }
+            if case .success(let response) = result, plan.completes(message) { last = response }
+            if let end = try await apply(plan.receive(Self.reply(result), to: message), result) { return end }
+        }
+    }
+
+    /// Returns the reason why the upload must start over before this message; `nil` if it need not.
+    private func change(before message: UploadPlan.Message) -> String? {
+        guard plan.address != nil else { return nil }
+        if Self.user(of: snapshot) != user { return "another user has signed in" }
+        if case .append = message, !source.isUnchanged(since: fingerprint) { return "the file has changed" }
+        return nil
+    }
+
+    private mutating func begin(again reason: String) throws(NetworkError) {
+        try journal.clear()
+        last = nil
+        shown.exchange(nil)
+        meter.begin(completed: 0, total: plan.length)
+        owner.tell(.uploadStartedOver(reason))
+    }
+
+    /// Waits until the message can be sent: not during a pause, and with a slot. The slot can be given to an urgent job
+    /// while a message can be interrupted.
+    private func begin(_ message: UploadPlan.Message) async throws(NetworkError) {
+        repeat {
+            try await owner.waitWithoutSlot(until: notBefore, clock) { turn.resumed }
+            if !owner.setMayYield(plan.canStop(message) && plan.address != nil) { await owner.waitForSlot() }
+            if owner.hasOutcome { throw NetworkError(code: .cancelled) }
+        } while turn.resumed != nil
+    }
+
+    /// Sends a message.
+    ///
+    /// - Returns: `nil` if it was stopped, because of a pause or an urgent job.
+    private mutating func send(_ message: UploadPlan.Message) async -> Result<NetworkResponse, NetworkError>? {
+        let begun = clock.now
+        let request: CallRequest
+        do throws(NetworkError) {
+            request = try self.request(for: message)
+        } catch {
+            return .failure(error)
+        }
+        var watch: (@Sendable (BodyStream.Counts, Int64?) -> Void)?
+        if case .append(let range, _) = message {
+            watch = { [shown, meter] counts, _ in
+                Self.show(range.lowerBound + Int64(counts.sent), of: shown, in: meter)
+            }
+        }
+        let task = WorkQueue.task { [group = owner.callGroup, watch] in
+            await group.result(of: request, created: { call in if let watch { call.watch(watch) } }, map: { $0 })
+        }
+        if plan.canStop(message) { turn.begin { task.cancel() } }
+        let result = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        used += clock.now - begun
+        let isStopped = turn.end()
+        if isStopped { meter.rest() }
+        return isStopped && result.failure != nil && !owner.hasOutcome ? nil : result
+    }
+
+    private static func show(_ count: Int64, of shown: Locked<Int64?>, in meter: TransferMeter) {
+        let count = shown.withLock { shown in
+            let most = max(shown ?? 0, count)
+            shown = most
+            return most
+        }
+        meter.set(completed: count)
+    }
+
+    private static func reply(_ result: Result<NetworkResponse, NetworkError>) -> UploadPlan.Reply {
+        switch result {
+        case .success(let response):
+            UploadPlan.Reply(status: response.statusCode, headers: response.headers, url: response.url)
+        // With this code, the status is a proxy's.
+        case .failure(let error) where error.code == .cannotConnect: UploadPlan.Reply()
+        case .failure(let error): UploadPlan.Reply(status: error.statusCode, headers: error.headers)
+        }
+    }
+
+    // MARK: - What follows
+
+    private mutating func apply(
+        _ verdict: UploadPlan.Verdict,
+        _ result: Result<NetworkResponse, NetworkError>
+    ) async throws(NetworkError) -> End? {
+        switch verdict {
+        case .proceed:
+            try save()
+            if let offset = plan.offset { showConfirmed(offset) }
+            return nil
+        case .failed:
+            try scheduleRetry(after: Self.error(of: result))
+            return nil
+        case .rejected:
+            isOver = true
+            throw Self.error(of: result)
+        case .fail(let code, let message):
+            isOver = true
+            var error = Self.error(of: result)
+            (error.code, error.message) = (code, message)
+            throw error
+        case .startOver(let reason):
+            try begin(again: reason)
+            return nil
+        case .unsupported:
+            isOver = true
+            return .unsupported
+        case .complete:
+            showConfirmed(plan.length)
+            if settings.kind == .http { return finished(try result.get()) }
+            return try await settings.item == nil ? finished(result.get()) : item()
+        case .completeWithoutResponse:
+            showConfirmed(plan.length)
+            if let last { return finished(last) }
+            if settings.item != nil { return try await item() }
+            isOver = true
+            throw try result.get().error(
+                .cannotParseResponse,
+                message: "the server has all bytes, but its last response was lost and cannot be requested again"
+            )
+        }
+    }
+
+    private mutating func finished(_ response: NetworkResponse) -> End {
+        isOver = true
+        return .response(response)
+    }
+
+    private static func error(of result: Result<NetworkResponse, NetworkError>) -> NetworkError {
+        switch result {
+        case .success(let response): response.error(.badServerResponse)
+        case .failure(let error): error
+        }
+    }
+
+    /// Shows the offset that the server has confirmed, unless more bytes were shown before.
+    private func showConfirmed(_ offset: Int64) {
+        if shown.withLock({ $0 }) == nil { meter.begin(completed: offset, total: plan.length) }
+        Self.show(offset, of: shown, in: meter)
+    }
+
+    private mutating func scheduleRetry(after error: NetworkError) throws(NetworkError) {
+        let hasGained = plan.takeProgress()
+        if hasGained { retriesSinceProgress = 0 }
+        var policy = snapshot.retry
+        // A server can still be busy with the message whose connection was lost.
+        policy.statusCodes.formUnion([409, 423])
+        guard policy.mayGoOn(totalCount: retries),
+            let delay = policy.delay(
+                after: error,
+                of: snapshot.message,
+                retryCount: retriesSinceProgress,
+                date: clock.date,
+                random: host.settings.random(),
+                mayHaveActed: false
+            ),
+            host.takeRetry(afterProgress: hasGained)
+        else { throw error }
+        (retriesSinceProgress, retries) = (retriesSinceProgress + 1, retries + 1)
+        used += delay
+        notBefore = clock.now + delay
+        meter.rest()
+        owner.tell(.retryScheduled(delay: delay, after: error))
+    }
+
+    private func save() throws(NetworkError) {
+        guard plan.address != nil || plan.mayBeComplete else { return }
+        try journal.save(
+            UploadRecord(source: fingerprint, address: plan.address, mayBeComplete: plan.mayBeComplete, user: user)
+        )
+    }
+
+    /// Requests the item of the complete upload.
+    private mutating func item() async throws(NetworkError) -> End {
+        guard let api = settings.item, let address = plan.address else { throw NetworkError(code: .invalidRequest) }
+        let path = WorkQueue.userCode { api(address) }
+        let url = try URLBuilder.url(api: path, base: RequestBuilder.base(snapshot.options, host), query: nil)
+        var request = CallRequest(
+            Self.derived(
+                snapshot,
+                url,
+                (.get, HTTPHeaders(), .none),
+                snapshot.validation,
+                retry: snapshot.retry,
+                overallTimeout: try timeLeft()
+            )
+        )
+        request.isAnnounced = false
+        return finished(try await owner.callGroup.result(of: request) { $0 }.get())
+    }
+
+    private func timeLeft() throws(NetworkError) -> TimeInterval? {
+        guard let total = snapshot.overallTimeout else { return nil }
+        guard total > used else {
+            throw NetworkError(code: .timedOut, message: "all messages of the upload together took \(total) seconds")
+        }
+        return total - used
+    }
+
+    // MARK: - The wire
+
+    private func request(for message: UploadPlan.Message) throws(NetworkError) -> CallRequest {
+        let validation: ResponseValidation
+        switch message {
+        // The last response becomes the item.
+        case .append(_, completes: true) where settings.kind == .http: validation = snapshot.validation
+        default: validation = ResponseValidation()
+        }
+        let isForRequest = message == .discover || message == .create
+        let url = isForRequest ? snapshot.message.url : plan.address ?? snapshot.message.url
+        var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)?
+        if case .append = message { beginBody = limit }
+        var request = CallRequest(
+            Self.derived(
+                snapshot,
+                url,
+                try draft(of: message),
+                validation,
+                overallTimeout: try timeLeft(),
+                beginBody: beginBody
+            )
+        )
+        request.isAnnounced = false
+        return request
+    }
+
+    private func draft(of message: UploadPlan.Message) throws(NetworkError) -> Draft {
+        let isTus = settings.kind == .tus
+        var headers = HTTPHeaders()
+        if isTus { headers["Tus-Resumable"] = "1.0.0" } else { headers["Upload-Draft-Interop-Version"] = "8" }
+        switch message {
+        case .discover:
+            headers["Tus-Resumable"] = nil
+            return (NetworkService.Method(rawValue: "OPTIONS"), headers, .none)
+        case .create:
+            headers["Upload-Length"] = "\(plan.length)"
+            if isTus {
+                let own = snapshot.message.headers["Upload-Metadata"]
+                headers["Upload-Metadata"] = if let own { own } else { try metadata() }
+                return (.post, headers, .data(Data()))
+            }
+            headers["Upload-Complete"] = "?0"
+            for field in snapshot.message.headers where Self.contentFields.contains(field.name.lowercased()) {
+                headers.add(field.value, for: field.name)
+            }
+            return (snapshot.message.method, headers, .data(Data()))
+        case .ask: return (.head, headers, .none)
+        case .append(let range, let completes):
+            headers["Upload-Offset"] = "\(range.lowerBound)"
+            headers["Content-Type"] = isTus ? "application/offset+octet-stream" : "application/partial-upload"
+            if !isTus { headers["Upload-Complete"] = completes ? "?1" : "?0" }
+            return (.patch, headers, source.body(range))
+        }
+    }
+
+    /// The fields of the request that describe its body, or belong to its creation alone.
+    private static let contentFields: Set<String> = [
+        "content-type", "content-encoding", "content-language", "content-disposition", "idempotency-key",
+    ]
+
+    private func metadata() throws(NetworkError) -> String? {
+        var metadata: [String: String] = [:]
+        metadata["filename"] = source.name
+        metadata["filetype"] = snapshot.message.headers["Content-Type"]
+        metadata.merge(settings.metadata) { $1 }
+        for name in metadata.keys where name.isEmpty || !name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x2C }) {
+            throw .invalidRequest("the name \"\(name)\" of tus metadata must be ASCII without spaces and commas")
+        }
+        let pairs = metadata.sorted { $0.key < $1.key }
+            .map { $0.value.isEmpty ? $0.key : "\($0.key) \(Data($0.value.utf8).base64EncodedString())" }
+        return pairs.isEmpty ? nil : pairs.joined(separator: ",")
+    }
+
+    /// Returns the snapshot of a message of the upload, with the request's headers. Only the origin of the request gets
+    /// its credentials.
+    private static func derived(
+        _ snapshot: RequestSnapshot,
+        _ url: URL,
+        _ draft: Draft,
+        _ validation: ResponseValidation,
+        retry: RetryPolicy = .never,
+        overallTimeout: TimeInterval? = nil,
+        beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)? = nil
+    ) -> RequestSnapshot {
+        var message = snapshot.message
+        var options = snapshot.options
+        var headers = HTTPHeaders(
+            snapshot.message.headers.filter {
+                !contentFields.contains($0.name.lowercased()) && !$0.name.isEqualIgnoringASCIICase(to: "Upload-Metadata")
+            }
+        )
+        if url.origin != snapshot.message.url.origin {
+            headers = headers.withoutCredentials
+            (options.isAuthenticated, options.usesCookies, options.sendsTraceContext) = (false, false, false)
+        }
+        for field in draft.headers { headers[field.name] = field.value }
+        (message.url, message.method, message.headers, message.body) = (url, draft.method, headers, draft.body)
+        options.beginBody = beginBody
+        return RequestSnapshot(snapshot, message, options, validation, retry, overallTimeout: overallTimeout)
+    }
+    // MARK: - The end of an upload that is not wanted
+
+    /// Deletes the upload of a journal on the server, which may no longer have it.
+    static func delete(_ address: URL, _ settings: ResumableUpload, _ snapshot: RequestSnapshot) async throws(NetworkError) {
+        var headers = HTTPHeaders()
+        if settings.kind == .tus {
+            headers["Tus-Resumable"] = "1.0.0"
+        } else {
+            headers["Upload-Draft-Interop-Version"] = "8"
+        }
+        // Servers without the extension for termination respond with 405 or 501.
+        let validation = ResponseValidation(statusCodes: ResponseValidation.success.union([404, 405, 410, 501]))
+        var request = CallRequest(
+            derived(snapshot, address, (.delete, headers, .none), validation, retry: snapshot.retry)
+        )
+        request.isAnnounced = false
+        _ = try await CallGroup(snapshot.host).result(of: request) { $0 }.get()
+    }
+}
