@@ -20,6 +20,11 @@ extension Registry {
                 PostForm(name: try $0.string("name"), isUrgent: try $0.bool("urgent", default: false))
             },
             download("report", "downloads a file") { GetReport(size: try $0.int("size", default: 262_144)) },
+            job("upload", "uploads a file that resumes, with tus or the IETF's protocol") { values, service in
+                let file = URL(fileURLWithPath: try values.string("from"))
+                let request = AddFile(isTus: try values.bool("tus", default: false))
+                return UploadOperation(request, from: .file(file), service: service)
+            },
             job("resources", "pictures, each requested by several callers at once") { values, service in
                 let (count, askers) = (try values.int("count", default: 5), try values.int("askers", default: 3))
                 return LoadPictures(count: max(0, count), askerCount: max(0, askers), service: service)
@@ -111,4 +116,12 @@ struct GetReport: BaseAPIRequest {
     let size: Int
     var api: String { "report" }
     var params: [String: Any]? { ["size": size] }
+}
+
+struct AddFile: APIRequest {
+    typealias Item = Void
+    let isTus: Bool
+    var api: String { isTus ? "tus" : "files" }
+    var method: NetworkService.Method { .post }
+    var options: RequestOptions { RequestOptions(resuming: isTus ? .tus : .http) }
 }

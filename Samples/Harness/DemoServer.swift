@@ -56,6 +56,8 @@ enum DemoServer {
         server.route("GET", "/report") { request in
             report(of: item("size", of: request).flatMap(Int.init) ?? 0, for: request.headers["Range"])
         }
+        server.routeUploads("/tus", .tus)
+        server.routeUploads("/files", .http)
         server.route("GET", "/pictures/*") { request in .text("picture \(request.path.dropFirst("/pictures/".count))") }
         return server
     }

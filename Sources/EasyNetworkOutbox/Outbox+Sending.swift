@@ -129,14 +129,20 @@ extension Outbox {
         _ options: RequestOptions,
         _ name: OutboxName
     ) -> ServiceOperation {
-        let operation = EntryOperation(request, options, of: service)
-        operation.willSend = { [weak self] in
+        let willSend: @Sendable () -> Bool = { [weak self] in
             guard let self else { return true }
             // Another process may have removed the entry while the job waited for its slot.
             guard folder.has(name), !isOvertaken(name.id) else { return false }
             tell(.sending(name.id))
             return true
         }
+        if options.resuming != nil {
+            let upload = UploadOperation(request, options, of: service)
+            upload.isWanted = willSend
+            return upload
+        }
+        let operation = EntryOperation(request, options, of: service)
+        operation.willSend = willSend
         // A response from the cache would mean that the request has not reached the server.
         operation.ignoresCache = true
         return operation

@@ -7,6 +7,8 @@
 //   written.
 // - requests to an outbox, which delivers them meanwhile: `Writer outbox <directory> <seed> <first number> <server>`.
 //   Prints `<number> <id> <lane> <number of the one that comes first, or 0>` when one is safe.
+// - files to a server, until all are there: `Writer upload <directory> <number at once> <tus or http> <server>`. The files
+//   are in `<directory>/files`, the journals in `<directory>/journals`.
 //
 // Or runs a chain of plain operations, which may overflow the stack: `Writer chain <NetworkQueue or OperationQueue> <count>`.
 // Or prints statuses of the system's network until there were so many, or for a minute: `Writer network - <count>`.
@@ -140,6 +142,10 @@ if arguments.count > 3, let seed = UInt64(arguments[3]) {
         exit(EXIT_SUCCESS)
     case "network":
         await watchNetwork(Int(seed))
+        exit(EXIT_SUCCESS)
+    case "upload":
+        guard let server = URL(string: arguments[5]) else { exit(EXIT_FAILURE) }
+        try await upload(place, atOnce: Int(seed), arguments[4], to: server)
         exit(EXIT_SUCCESS)
     case "recording": try await record(place, seed: seed)
     case "cache":

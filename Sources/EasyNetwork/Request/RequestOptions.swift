@@ -168,8 +168,9 @@ public struct RequestOptions: Sendable {
 
     // MARK: The upload
 
-    /// The protocol with which an ``UploadOperation`` resumes after a lost connection, a pause, or a relaunch. Other
-    /// jobs send the body in one message. Defaults to `nil`: a failed upload starts over.
+    /// The protocol with which an ``UploadOperation`` or an entry of an outbox resumes its upload after a lost
+    /// connection, a pause, or a relaunch. Other jobs send the body in one message. Defaults to `nil`: a failed upload
+    /// starts over.
     public var resuming: ResumableUpload? {
         get { values.value.resuming }
         set { values.value.resuming = newValue }

@@ -70,8 +70,8 @@ public struct NetworkEvent: Sendable {
         /// Transferred bytes of an upload, a download or a request whose ``ItemOperation/progress`` is read. Posted at
         /// most ten times a second. The total is nil while it is unknown. Only the queue posts this event.
         case progress(completed: Int64, total: Int64?)
-        /// A resumable upload begins again, for this reason: the file has changed, another user has signed in, or the
-        /// server no longer has the upload. Only the queue posts this event.
+        /// A resumable upload begins again, for this reason: the file has changed, the user has signed out or in,
+        /// or the server no longer has the upload. Only the queue posts this event.
         case uploadStartedOver(String)
 
         // Events of a queue.

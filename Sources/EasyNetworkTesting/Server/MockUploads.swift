@@ -25,6 +25,9 @@ public final class MockUploads: Sendable {
         var lastNumber = 0
         var completed: [Data] = []
         var faults = RequestFaults()
+        var requestCount = 0
+        /// The number of the request whose response is lost, from 0.
+        var lostResponse: Int?
         var conflictCount = 0
         var limits: String?
     }
@@ -77,6 +80,11 @@ public final class MockUploads: Sendable {
         state.update { $0.faults.add(fault, count: count) }
     }
 
+    /// Makes one response fail after the server has acted on its request, counted from 0.
+    func failResponse(number: Int) {
+        state.update { $0.lostResponse = number }
+    }
+
     /// Rejects the next parts with 409, as if their offsets were wrong.
     public func rejectNextOffsets(_ count: Int = 1) {
         state.update { $0.conflictCount += count }
@@ -92,7 +100,11 @@ public final class MockUploads: Sendable {
     func respond(to request: MockRequest) -> MockResponse {
         var response = request.path == path ? created(request) : existing(request)
         if kind == .tus { response.headers["Tus-Resumable"] = "1.0.0" }
-        if response.fault == nil { response.fault = state.update { $0.faults.next() } }
+        let fault = state.update { state -> MockResponse.Fault? in
+            defer { state.requestCount += 1 }
+            return state.requestCount == state.lostResponse ? .reset : state.faults.next()
+        }
+        response.fault = response.fault ?? fault
         return response
     }
 

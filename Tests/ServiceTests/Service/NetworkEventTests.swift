@@ -37,6 +37,7 @@ struct NetworkEventTests {
             case .servedFromCache: "cached"
             case .missedCache(let miss): "missed \(miss)"
             case .progress(let completed, let total): "\(completed) of \(total ?? -1)"
+            case .uploadStartedOver(let reason): "starts over: \(reason)"
             case .suspended: "suspended"
             case .resumed: "resumed"
             case .shutDown: "drained"

@@ -24,7 +24,11 @@ struct UploadRecord: Codable, Equatable, Sendable {
 ///
 /// Each change adds a line, so a kill leaves the lines before it. The last complete line counts. The server knows the
 /// offset, so the file changes only a few times. It has the URL of the upload, but no credential of the request.
-final class UploadJournal {
+///
+/// One task uses it, one call at a time. ``close(removing:)`` is called last.
+final class UploadJournal: @unchecked Sendable {
+    // Sendable because its user makes one call at a time.
+
     // Several lines of a few hundred bytes.
     private static let byteLimit = 65_536
     /// The time in seconds for which the journals of other uploads are kept after their last use.
@@ -42,7 +46,7 @@ final class UploadJournal {
 
     /// Returns the path of the journal of an upload.
     ///
-    /// - Parameter identity: A text that names the upload in every process. Only its digest is stored.
+    /// - Parameter identity: A string that names the upload in every process. Only its digest is stored.
     static func path(of identity: String, in directory: URL?) -> String {
         let name = SHA256.digest(of: Data(identity.utf8)).prefix(16).hexadecimal
         return (directory ?? defaultDirectory).appendingPathComponent(name + suffix, isDirectory: false).path

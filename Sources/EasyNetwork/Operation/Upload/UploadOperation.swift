@@ -22,11 +22,12 @@ import Foundation
 /// Callbacks and ``ItemOperation/value`` work as in every ``RequestOperation``. Uploads are never joined:
 /// ``RepeatPolicy/join`` has the meaning of ``RepeatPolicy/allow`` here.
 public final class UploadOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
-    // Sendable because all mutable state is in `run` and `turn`, under their locks.
+    // Sendable because all mutable state is in `run` and `turn`, under their locks. `isWanted` is written before the
+    // operation is added to a queue.
     private struct Run {
         let task: Task<Void, Never>
-        /// Completes when the journal is closed.
-        let journalIsClosed: Promise<Void>
+        /// Completes when the task has ended.
+        let hasEnded: Promise<Void>
     }
 
     private let turn = UploadTurn()
@@ -42,18 +43,26 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     ///     Defaults to `nil`: the request's body.
     ///   - service: the service, which determines the host. Cancelling it cancels this operation's call. Defaults to a
     ///     service of the current ``HostConfiguration/shared``.
-    public init(
+    public convenience init(
         _ request: Request,
         from body: RequestBody? = nil,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
-        let options = request.options.with { $0.body = body }
+        self.init(request, request.options.with { $0.body = body }, of: service)
+    }
+
+    /// Creates an upload with other options than its request's.
+    package override init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
         resumable = options.resuming.map { ($0, CallRequest(request, options)) }
         super.init(request, options, of: service)
         changeRequestOptions { options in
             options.beginBody = { [weak self] body throws(NetworkError) in try self?.begin(body) ?? body }
         }
     }
+
+    /// Returns whether the upload is still wanted. Called when it begins. Set it before the operation is added to a
+    /// queue.
+    package var isWanted: (@Sendable () -> Bool)?
 
     // MARK: - Progress
 
@@ -143,16 +152,17 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     override var mayShareAnswer: Bool { false }
 
     public override func execute() {
+        guard isWanted?() ?? true else { return finish(NetworkError(code: .cancelled)) }
         guard let settings = resumable?.settings else { return super.execute() }
         guard let request = takeRequest() else { return }
-        let journalIsClosed = Promise<Void>()
+        let hasEnded = Promise<Void>()
         run.withLock { run in
             guard !hasOutcome else { return }
             let task = WorkQueue.task {
                 await self.upload(request, settings)
-                journalIsClosed.set()
+                hasEnded.set()
             }
-            run = Run(task: task, journalIsClosed: journalIsClosed)
+            run = Run(task: task, hasEnded: hasEnded)
         }
     }
 
@@ -189,8 +199,17 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         } catch {
             finish(error)
         }
-        opened?.close(removing: isOver)
-        if let claimed { releaseTransfer(claimed) }
+        guard isOver, let opened, let claimed else {
+            opened?.close(removing: false)
+            if let claimed { releaseTransfer(claimed) }
+            return
+        }
+        // Keep the journal until the callbacks have returned. If the process is killed before, the next one finds that
+        // the upload is complete, and does not send it again.
+        whenFinished {
+            opened.close(removing: true)
+            self.releaseTransfer(claimed)
+        }
     }
 
     /// Ends with the item of the last response.
@@ -220,7 +239,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         let message = snapshot.message
         if settings.kind == .tus {
             guard message.method == .post || message.method == .patch else {
-                throw .invalidRequest("tus creates an upload with POST, or continues one with PATCH, not \(message.method)")
+                throw .invalidRequest("tus needs POST, or PATCH for an upload that exists, but not \(message.method)")
             }
             guard settings.item != nil || !(Request.Item.self is any Decodable.Type) else {
                 throw .invalidRequest(
@@ -273,6 +292,6 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     override func endWork(after error: NetworkError?) -> [Promise<Void>] {
         guard let run = run.withLock({ $0 }) else { return super.endWork(after: error) }
         run.task.cancel()
-        return super.endWork(after: error) + [run.journalIsClosed]
+        return super.endWork(after: error) + [run.hasEnded]
     }
 }

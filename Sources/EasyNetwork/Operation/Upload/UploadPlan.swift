@@ -2,8 +2,8 @@ import Foundation
 
 /// The rules of a resumable upload: which message follows, and what a response means. A value without I/O.
 ///
-/// An upload is created with an empty message, is then appended to in parts, and is asked for its offset whenever that
-/// is not certain. In tus, the last part completes it. In the IETF's protocol, an empty message completes it after the
+/// An empty message creates an upload. Parts are then appended, and a message requests the offset whenever it is not
+/// certain. In tus, the last part completes it. In the IETF's protocol, an empty message completes it after the
 /// last part. The response to that message can be lost and cannot be requested again, so the message is kept short.
 ///
 /// Sources: tus 1.0.0 (https://tus.io/protocols/resumable-upload); draft-ietf-httpbis-resumable-upload, interop
@@ -48,7 +48,7 @@ struct UploadPlan: Sendable {
 
     /// The number of times that one operation starts an upload over.
     static let startOverLimit = 3
-    /// The number of times that the server is asked for the offset at once without progress.
+    /// The number of times that the offset is requested at once without progress.
     static let conflictLimit = 3
     /// The smallest part after a response with status 413.
     static let leastPartSize: Int64 = 65_536
@@ -192,7 +192,7 @@ struct UploadPlan: Sendable {
             return .fail(.badServerResponse, error.message ?? "the Location of the upload is invalid")
         }
         if let failure = noteLimits(reply) { return failure }
-        // A server that ignores the protocol can send a Location too, so that its upload is asked for its offset first.
+        // A server that ignores the protocol can send a Location too. Request the offset first, which shows that.
         offset = kind == .tus || Self.isComplete(reply.headers) == false ? 0 : nil
         return completes(.create) ? .complete : .proceed
     }
@@ -242,7 +242,8 @@ struct UploadPlan: Sendable {
         }
         if isFinal == true {
             guard completes else {
-                return .fail(.badServerResponse, "the server ended the upload at \(range.upperBound) of \(length) bytes")
+                let message = "the server ended the upload at \(range.upperBound) of \(length) bytes"
+                return .fail(.badServerResponse, message)
             }
             return .complete
         }
@@ -250,7 +251,8 @@ struct UploadPlan: Sendable {
         guard let found = Self.number(reply.headers, "Upload-Offset") ?? known, found > range.lowerBound,
             found <= range.upperBound, !(kind == .http && completes)
         else {
-            return conflict(or: .fail(.badServerResponse, "the server does not take the bytes from \(range.lowerBound) on"))
+            let message = "the server does not take the bytes from \(range.lowerBound) on"
+            return conflict(or: .fail(.badServerResponse, message))
         }
         confirm(found)
         return kind == .tus && found == length ? .complete : .proceed
@@ -274,7 +276,8 @@ struct UploadPlan: Sendable {
     mutating func startOver(_ reason: String, length: Int64? = nil) -> Verdict {
         startOverCount += 1
         guard !mayBeComplete else {
-            return .fail(.unacceptableStatus, "\(reason), after all bytes were sent; the server may have processed them")
+            let message = "\(reason), after all bytes were sent; the server may have processed them"
+            return .fail(.unacceptableStatus, message)
         }
         guard isCreated, startOverCount <= Self.startOverLimit else { return .fail(.unacceptableStatus, reason) }
         if let length { self.length = length }

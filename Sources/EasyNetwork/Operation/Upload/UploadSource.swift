@@ -22,14 +22,15 @@ enum UploadSource: Sendable {
         case .file(let file): self = .file(file)
         case .data(let data): self = .data(data)
         case .none: self = .data(Data())
-        case .stream: throw .invalidRequest("a resumable upload needs a body from a file or data, not a stream or a form")
+        case .stream:
+            throw .invalidRequest("a resumable upload needs a body from a file or data, not a stream or a form")
         }
     }
 
     /// The name of the file; `nil` for data.
     var name: String? { if case .file(let file) = self { file.lastPathComponent } else { nil } }
 
-    /// A text that names the bytes in every process. The home folder of an app has another path after an update.
+    /// Returns a string that names the bytes in every process. The home folder of an app has another path after an update.
     func identity(_ fingerprint: Fingerprint) -> String {
         guard case .file(let file) = self else { return "data \(fingerprint.digest.hexadecimal)" }
         let (path, home) = (file.standardizedFileURL.path, NSHomeDirectory())

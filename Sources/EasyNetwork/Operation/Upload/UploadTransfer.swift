@@ -12,7 +12,7 @@ struct UploadTransfer {
     private typealias Draft = (method: NetworkService.Method, headers: HTTPHeaders, body: TransportBody)
 
     /// An identifier of this process. Version numbers of users are comparable only within one process.
-    private static let launch = UUID().uuidString
+    private static let launch = UUID.make().uuidString
 
     private let settings: ResumableUpload
     private let snapshot: RequestSnapshot
@@ -61,7 +61,7 @@ struct UploadTransfer {
         if let known = record, known.source != fingerprint {
             mismatch = "the file has changed since its upload began"
         } else if let other = record?.user, other.launch == Self.launch, other != user {
-            mismatch = "another user has signed in"
+            mismatch = "the user has signed out or in"
         }
         // The earlier upload had other bytes or another user, so a new one cannot repeat its effect.
         if mismatch != nil { record = nil }
@@ -129,7 +129,7 @@ struct UploadTransfer {
     /// Returns the reason why the upload must start over before this message; `nil` if it need not.
     private func change(before message: UploadPlan.Message) -> String? {
         guard plan.address != nil else { return nil }
-        if Self.user(of: snapshot) != user { return "another user has signed in" }
+        if Self.user(of: snapshot) != user { return "the user has signed out or in" }
         if case .append = message, !source.isUnchanged(since: fingerprint) { return "the file has changed" }
         return nil
     }
@@ -233,8 +233,9 @@ struct UploadTransfer {
             return .unsupported
         case .complete:
             showConfirmed(plan.length)
-            if settings.kind == .http { return finished(try result.get()) }
-            return try await settings.item == nil ? finished(result.get()) : item()
+            if settings.kind == .tus, settings.item != nil { return try await item() }
+            isOver = true
+            return .response(try result.get())
         case .completeWithoutResponse:
             showConfirmed(plan.length)
             if let last { return finished(last) }
@@ -389,7 +390,10 @@ struct UploadTransfer {
         metadata["filename"] = source.name
         metadata["filetype"] = snapshot.message.headers["Content-Type"]
         metadata.merge(settings.metadata) { $1 }
-        for name in metadata.keys where name.isEmpty || !name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x2C }) {
+        let isValid = { (name: String) in
+            !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }
+        }
+        for name in metadata.keys where !isValid(name) {
             throw .invalidRequest("the name \"\(name)\" of tus metadata must be ASCII without spaces and commas")
         }
         let pairs = metadata.sorted { $0.key < $1.key }
@@ -412,7 +416,8 @@ struct UploadTransfer {
         var options = snapshot.options
         var headers = HTTPHeaders(
             snapshot.message.headers.filter {
-                !contentFields.contains($0.name.lowercased()) && !$0.name.isEqualIgnoringASCIICase(to: "Upload-Metadata")
+                !contentFields.contains($0.name.lowercased())
+                    && !$0.name.isEqualIgnoringASCIICase(to: "Upload-Metadata")
             }
         )
         if url.origin != snapshot.message.url.origin {
@@ -427,7 +432,11 @@ struct UploadTransfer {
     // MARK: - The end of an upload that is not wanted
 
     /// Deletes the upload of a journal on the server, which may no longer have it.
-    static func delete(_ address: URL, _ settings: ResumableUpload, _ snapshot: RequestSnapshot) async throws(NetworkError) {
+    static func delete(
+        _ address: URL,
+        _ settings: ResumableUpload,
+        _ snapshot: RequestSnapshot
+    ) async throws(NetworkError) {
         var headers = HTTPHeaders()
         if settings.kind == .tus {
             headers["Tus-Resumable"] = "1.0.0"

@@ -47,7 +47,7 @@ public class RequestAuthentication: @unchecked Sendable {
     /// A number that changes with the user to whom the credential belongs, but not with a refresh of the credential.
     var userVersion: Int { 0 }
 
-    /// The name of the user, which is no secret; nil if the credential has none.
+    /// The name of the user; nil if the credential does not contain a name. A name is not a secret.
     var userName: String? { nil }
 
     /// Returns whether a message can be sent with its credential, because the user has not signed out or in since it
