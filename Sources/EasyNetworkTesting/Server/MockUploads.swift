@@ -28,6 +28,8 @@ public final class MockUploads: Sendable {
         var requestCount = 0
         /// The number of the request whose response is lost, from 0.
         var lostResponse: Int?
+        /// The number of bytes of an upload after which a response never comes.
+        var holdCount: Int?
         var conflictCount = 0
         var limits: String?
     }
@@ -85,6 +87,11 @@ public final class MockUploads: Sendable {
         state.update { $0.lostResponse = number }
     }
 
+    /// Never sends the response to the part after which an upload has that many bytes.
+    func hold(after count: Int) {
+        state.update { $0.holdCount = count }
+    }
+
     /// Rejects the next parts with 409, as if their offsets were wrong.
     public func rejectNextOffsets(_ count: Int = 1) {
         state.update { $0.conflictCount += count }
@@ -102,6 +109,10 @@ public final class MockUploads: Sendable {
         if kind == .tus { response.headers["Tus-Resumable"] = "1.0.0" }
         let fault = state.update { state -> MockResponse.Fault? in
             defer { state.requestCount += 1 }
+            if let count = state.holdCount, state.uploads.values.contains(where: { $0.count >= count }) {
+                state.holdCount = nil
+                return .stall
+            }
             return state.requestCount == state.lostResponse ? .reset : state.faults.next()
         }
         response.fault = response.fault ?? fault

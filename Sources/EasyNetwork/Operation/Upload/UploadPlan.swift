@@ -67,6 +67,10 @@ struct UploadPlan: Sendable {
     /// Whether a message was sent that completes the upload, so that the server could have acted on it. A new upload
     /// could then act twice.
     private(set) var mayBeComplete = false
+    /// The value of ``mayBeComplete`` before the current message.
+    private var couldBeComplete = false
+    /// Whether a response has shown that the URL of the upload is one.
+    private(set) var isProven: Bool
     private var farthest: Int64 = 0
     private var hasGained = false
     private var startOverCount = 0
@@ -89,6 +93,7 @@ struct UploadPlan: Sendable {
         self.address = address
         self.mayBeComplete = mayBeComplete
         mustDiscover = isOptional && address == nil && isCreated
+        isProven = address != nil && isCreated
     }
 
     // MARK: - The next message
@@ -126,6 +131,7 @@ struct UploadPlan: Sendable {
 
     /// Notes that a message is about to be sent.
     mutating func willSend(_ message: Message) {
+        couldBeComplete = mayBeComplete
         if completes(message) { mayBeComplete = true }
     }
 
@@ -193,12 +199,16 @@ struct UploadPlan: Sendable {
         }
         if let failure = noteLimits(reply) { return failure }
         // A server that ignores the protocol can send a Location too. Request the offset first, which shows that.
-        offset = kind == .tus || Self.isComplete(reply.headers) == false ? 0 : nil
+        isProven = kind == .tus || Self.isComplete(reply.headers) == false
+        offset = isProven ? 0 : nil
         return completes(.create) ? .complete : .proceed
     }
 
     private mutating func asked(_ reply: Reply) -> Verdict {
         guard let status = reply.status else { return .failed }
+        if !isProven, isCreated, 400..<500 ~= status {
+            return .fail(.badServerResponse, "the server does not support \(name): the URL that it sent is no upload")
+        }
         // In tus, 403 is also the status of an upload that does not exist.
         if [403, 404, 410].contains(status) { return startOver("the server no longer has the upload") }
         guard 200..<300 ~= status else { return .failed }
@@ -217,6 +227,7 @@ struct UploadPlan: Sendable {
             return startOver("the server's upload has \(other ?? found) bytes instead of \(length)")
         }
         if let failure = noteLimits(reply) { return failure }
+        isProven = true
         if kind == .tus, found == length { return .complete }
         mayBeComplete = false
         confirm(found)
@@ -231,7 +242,10 @@ struct UploadPlan: Sendable {
             // The server has processed the upload, and this is the result.
             if isFinal == true { return .rejected }
             switch status {
-            case 404, 410: return startOver("the server no longer has the upload")
+            case 404, 410:
+                // The server has not taken this message.
+                mayBeComplete = couldBeComplete
+                return startOver("the server no longer has the upload")
             case 409: return conflict(or: .failed)
             case 413 where range.count > max(Self.leastPartSize, leastAppend):
                 partSize = max(Self.leastPartSize, Int64(range.count) / 2)
@@ -281,7 +295,7 @@ struct UploadPlan: Sendable {
         }
         guard isCreated, startOverCount <= Self.startOverLimit else { return .fail(.unacceptableStatus, reason) }
         if let length { self.length = length }
-        (address, offset, farthest, hasGained, conflictCount) = (nil, nil, 0, false, 0)
+        (address, offset, isProven, farthest, hasGained, conflictCount) = (nil, nil, false, 0, false, 0)
         return .startOver(reason)
     }
 

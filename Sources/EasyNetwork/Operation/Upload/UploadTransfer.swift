@@ -291,7 +291,7 @@ struct UploadTransfer {
     }
 
     private func save() throws(NetworkError) {
-        guard plan.address != nil || plan.mayBeComplete else { return }
+        guard plan.isProven || plan.mayBeComplete else { return }
         try journal.save(
             UploadRecord(source: fingerprint, address: plan.address, mayBeComplete: plan.mayBeComplete, user: user)
         )

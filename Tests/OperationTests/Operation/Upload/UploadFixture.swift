@@ -85,11 +85,18 @@ struct UploadFixture: Sendable {
         server.requests.filter { $0.method == "PATCH" }.compactMap { $0.headers["Upload-Offset"].flatMap { Int($0) } }
     }
 
+    /// Adds an operation, and returns when the server has that many bytes and holds back its response.
+    func begin(_ operation: UploadOperation<Post>, on queue: NetworkQueue, upTo count: Int) async {
+        let faultCount = server.faultCount
+        uploads.hold(after: count)
+        queue.addOperation(operation)
+        await server.waitForFaults(faultCount + 1)
+    }
+
     /// Runs an operation that is cancelled when the server has that many bytes.
     func breakOff(after count: Int) async {
         let operation = operation()
-        NetworkQueue(name: "uploads").addOperation(operation)
-        await uploads.waitForBytes(count)
+        await begin(operation, on: NetworkQueue(name: "uploads"), upTo: count)
         operation.cancel()
         await operation.ended()
     }

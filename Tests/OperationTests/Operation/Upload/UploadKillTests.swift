@@ -82,12 +82,12 @@ struct UploadKillTests {
 
     /// Runs the program until a condition holds and a pause has passed, and kills it.
     ///
-    /// - Returns: The status, 0 if it exited by itself with success, and the lines of its output.
+    /// - Returns: The status, 0 if it exited by itself with success, nil if it was killed, and the lines of its output.
     private func live(
         _ arguments: [String],
         _ pause: UInt32,
         until condition: @escaping @Sendable () -> Bool
-    ) async throws -> (Int32, [String]) {
+    ) async throws -> (Int32?, [String]) {
         // Runs off the cooperative threads, which must not block.
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
