@@ -127,8 +127,9 @@ struct HarnessTests {
         defer { clean() }
         let words: [String: [String]] = [
             "user": ["id=1"], "sign-in": ["name=ada"], "slow": ["seconds=0"], "contact": ["name=ada", "urgent=true"],
-            "report": ["to=\(try file("report"))", "size=1000"],
+            "report": ["to=\(try file("report"))", "size=1000"], "upload": ["from=\(try file("film"))"],
         ]
+        try Data(repeating: 7, count: 1_000).write(to: folder.appendingPathComponent("film"))
         for api in Registry.bench.apis.map(\.name) where api != "me" {
             #expect(await run(["run", api] + (words[api] ?? [])) == 0, "\(api): \(output.text)")
         }

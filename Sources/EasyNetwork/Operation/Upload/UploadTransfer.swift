@@ -364,6 +364,7 @@ struct UploadTransfer {
             if isTus {
                 let own = snapshot.message.headers["Upload-Metadata"]
                 headers["Upload-Metadata"] = if let own { own } else { try metadata() }
+                headers["Idempotency-Key"] = snapshot.message.headers["Idempotency-Key"]
                 return (.post, headers, .data(Data()))
             }
             headers["Upload-Complete"] = "?0"
