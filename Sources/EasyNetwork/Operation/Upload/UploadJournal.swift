@@ -120,12 +120,6 @@ final class UploadJournal: @unchecked Sendable {
         self.record = record
     }
 
-    /// Forgets the record.
-    func clear() throws(NetworkError) {
-        guard ftruncate(descriptor, 0) == 0 else { throw .file("the journal at \(path) cannot be cleared") }
-        record = nil
-    }
-
     /// Closes the journal.
     ///
     /// - Parameter removing: Whether to remove it, because nothing is left to resume.

@@ -192,9 +192,12 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
             let result: Result<UploadTransfer.End, NetworkError>
             do throws(NetworkError) { result = .success(try await transfer.run()) } catch { result = .failure(error) }
             isOver = transfer.isOver
-            switch try result.get() {
-            case .unsupported: perform(CallRequest(snapshot))
-            case .response(let response): finish(with: response, request)
+            switch result {
+            case .success(.unsupported): perform(CallRequest(snapshot))
+            case .success(.response(let response)): finish(with: response, request)
+            case .failure(let error):
+                if transfer.isAnnounced { callGroup.host.postEnd(of: request.request, nil, error) }
+                throw error
             }
         } catch {
             finish(error)
@@ -217,7 +220,9 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         // Every initializer takes a `Request`, so the cast succeeds.
         // swift-format-ignore: NeverForceUnwrap
         let typed = request.request as! Request
-        switch response.item(typed.item) {
+        let result = response.item(typed.item)
+        callGroup.host.postEnd(of: typed, response, result.failure)
+        switch result {
         case .success(let item):
             var kept = response
             if !keepsResponseBody { kept.dropBody() }

@@ -40,6 +40,8 @@ struct UploadTransfer {
     private var used: TimeInterval = 0
     /// Whether nothing is left to resume.
     private(set) var isOver = false
+    /// Whether the start of the request was posted, so that its end must be posted, too.
+    private(set) var isAnnounced = false
 
     /// Begins an upload, or resumes the one in the journal.
     init(
@@ -93,7 +95,7 @@ struct UploadTransfer {
                 isOver = true
                 throw .invalidRequest("\(mismatch), and this URL has the bytes of the earlier upload")
             }
-            try begin(again: mismatch)
+            begin(again: mismatch)
         } else if plan.address == nil, plan.mayBeComplete {
             // Only a message that both creates and completes the upload is recorded before its response.
             isOver = true
@@ -114,6 +116,10 @@ struct UploadTransfer {
                 continue
             }
             if plan.address == nil { user = Self.user(of: snapshot) }
+            if !isAnnounced, message != .discover {
+                isAnnounced = true
+                host.postStart(of: snapshot.request)
+            }
             plan.willSend(message)
             try save()
             guard let result = await send(message) else {
@@ -121,6 +127,11 @@ struct UploadTransfer {
                 continue
             }
             if let error = result.failure, error.code == .cancelled { throw error }
+            if change(before: message) != nil, result.failure?.statusCode == nil, result.failure != nil {
+                // The message failed because the file has changed while it was read.
+                plan.stopped()
+                continue
+            }
             if case .success(let response) = result, plan.completes(message) { last = response }
             if let end = try await apply(plan.receive(Self.reply(result), to: message), result) { return end }
         }
@@ -134,8 +145,9 @@ struct UploadTransfer {
         return nil
     }
 
-    private mutating func begin(again reason: String) throws(NetworkError) {
-        try journal.clear()
+    private mutating func begin(again reason: String) {
+        // The journal keeps the old upload until the new one exists. If that cannot be created because a credential has
+        // expired, the old upload can still be resumed later.
         last = nil
         shown.exchange(nil)
         meter.begin(completed: 0, total: plan.length)
@@ -226,7 +238,7 @@ struct UploadTransfer {
             (error.code, error.message) = (code, message)
             throw error
         case .startOver(let reason):
-            try begin(again: reason)
+            begin(again: reason)
             return nil
         case .unsupported:
             isOver = true

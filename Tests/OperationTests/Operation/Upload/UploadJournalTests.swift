@@ -160,6 +160,47 @@ struct UploadJournalTests {
         expect(fixture.uploads.completed, equals: [bytes])
     }
 
+    /// Shortens a file before its first part is read.
+    private struct Shortener: RequestInterceptor {
+        let file: URL
+        let count: Int
+        let isDone = Locked(false)
+
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            if message.method == .patch, !isDone.exchange(true) { truncate(file.path, off_t(count)) }
+            return message
+        }
+    }
+
+    @Test("TRF-7: a file that becomes shorter while it is read begins again", arguments: UploadFixture.kinds)
+    func shortens(kind: Kind) async throws {
+        let fixture = try UploadFixture(kind, 4_000_000)
+        let shortener = Shortener(file: fixture.file, count: 1_000_000)
+        let upload = fixture.operation(partSize: 3_000_000) { $0.interceptors = [shortener] }
+        _ = try await fixture.run(upload).get()
+        expect(fixture.uploads.completed, equals: [fixture.bytes.prefix(1_000_000)])
+    }
+
+    @Test(
+        "TRF-7: the start and the end of an upload are posted once, whatever it sends",
+        arguments: UploadFixture.kinds
+    )
+    func notifications(kind: Kind) async throws {
+        let fixture = try UploadFixture(kind) { $0.postsNotifications = true }
+        let names = [
+            EasyNetworkService.requestDidStartNotification, EasyNetworkService.requestDidFinishNotification,
+        ]
+        let posted = Locked<[Notification.Name]>([])
+        let observers = names.map { name in
+            NotificationCenter.default.addObserver(forName: name, object: fixture.host, queue: nil) { _ in
+                posted.withLock { $0.append(name) }
+            }
+        }
+        defer { for observer in observers { NotificationCenter.default.removeObserver(observer) } }
+        _ = try await fixture.run(fixture.operation()).get()
+        expect(posted.withLock { $0 }, equals: names)
+    }
+
     @Test(
         "TRF-7: two operations never upload the same at once, and a second process is refused",
         arguments: UploadFixture.kinds
