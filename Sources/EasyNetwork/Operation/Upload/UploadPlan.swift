@@ -207,7 +207,8 @@ struct UploadPlan: Sendable {
     private mutating func asked(_ reply: Reply) -> Verdict {
         guard let status = reply.status else { return .failed }
         if !isProven, isCreated, 400..<500 ~= status {
-            return .fail(.badServerResponse, "the server does not support \(name): the URL that it sent is not an upload")
+            let message = "the server does not support \(name): the URL that it sent is not an upload"
+            return .fail(.badServerResponse, message)
         }
         // In tus, 403 is also the status of an upload that does not exist.
         if [403, 404, 410].contains(status) { return startOver("the server no longer has the upload") }
