@@ -10,6 +10,8 @@ struct Arguments {
         case json
         case urgent
         case predictions
+        case start
+        case distance
 
         var summary: String {
             switch self {
@@ -21,6 +23,8 @@ struct Arguments {
             case .json: "JSON that becomes structs and trees, also by Foundation; two minutes"
             case .urgent: "requests behind bulk downloads; four minutes"
             case .predictions: "runs that a timeline has predicted; a minute"
+            case .start: "the first response of a program, also of curl; half a minute"
+            case .distance: "round trips to a distant server; two minutes"
             }
         }
     }

@@ -2,11 +2,15 @@ import Foundation
 
 /// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, `Benchmark cache`
 /// the cache, `Benchmark diagnostics` what shows them, `Benchmark outbox` an outbox, `Benchmark json` the reading of
-/// JSON, `Benchmark urgent` requests behind bulk downloads, `Benchmark predictions` what a timeline predicts, and
-/// compares them with the bars of the project.
+/// JSON, `Benchmark urgent` requests behind bulk downloads, `Benchmark predictions` what a timeline predicts,
+/// `Benchmark start` the first response of a program, `Benchmark distance` round trips, and compares them with the bars
+/// of the project.
 @main
 struct Benchmark {
     static func main() async {
+        if StartedProgram.isNamed(by: CommandLine.arguments) {
+            exit(await StartedProgram.run(CommandLine.arguments) ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
         let arguments: Arguments
         do {
             arguments = try Arguments(Array(CommandLine.arguments.dropFirst()))
@@ -25,7 +29,7 @@ struct Benchmark {
             case .diagnostics: try DiagnosticsBenchmark(report: report).run()
             case .outbox: try OutboxBenchmark(report: report).run()
             case .json: try JSONBenchmark(report: report).run()
-            case .urgent: try await urgentWork(report)
+            case .urgent, .start, .distance: try await runWithServer(arguments.subject, report)
             case .predictions: try await WhatIfBenchmark(report: report).run()
             }
         } catch {
@@ -36,11 +40,15 @@ struct Benchmark {
         exit(arguments.isStrict && report.misses > 0 ? EXIT_FAILURE : EXIT_SUCCESS)
     }
 
-    private static func urgentWork(_ report: Report) async throws {
+    private static func runWithServer(_ subject: Arguments.Subject?, _ report: Report) async throws {
         #if os(Linux) || os(macOS)
         let server = try LocalServer(in: ScratchFolder.choose().parent)
         defer { server.stop() }
-        try await UrgentWork(report: report, server: server).run()
+        switch subject {
+        case .start: try StartBenchmark(report: report, server: server).run()
+        case .distance: try DistanceBenchmark(report: report, server: server).run()
+        default: try await UrgentWork(report: report, server: server).run()
+        }
         #else
         throw TransportBenchmark.Unavailable(
             description: "no program may start another here: there is no server to measure with"

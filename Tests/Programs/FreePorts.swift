@@ -39,7 +39,8 @@ package enum FreePorts {
         return ports
     }
 
-    private static func bound(toIPv6 isIPv6: Bool, _ port: UInt16) throws -> (descriptor: Int32, port: UInt16) {
+    /// A TCP socket at this port of the loopback address, or at a free one for 0. The caller closes it.
+    package static func bound(toIPv6 isIPv6: Bool, _ port: UInt16) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = socket(isIPv6 ? AF_INET6 : AF_INET, streamType, 0)
         guard descriptor >= 0 else { throw failure }
         do {

@@ -2,11 +2,29 @@
 import Foundation
 import Programs
 
-/// A local nginx on 127.0.0.1 without TLS: `/small` has ``smallCount`` bytes, `/big` has ``bigCount``, `/bulk` sends
+/// A local nginx on 127.0.0.1 with a port for each ``Listener``: `/small` has ``smallCount`` bytes, `/big` has ``bigCount``, `/bulk` sends
 /// ``bulkCount`` slowly, and `/upload` reads a whole body and answers with the number of bytes of head and body.
 ///
 /// The server and its folder disappear soon after ``stop()``, and after any end of this process.
 final class LocalServer {
+    enum Listener: String, CaseIterable {
+        case plain = "HTTP/1.1"
+        case tls = "TLS"
+        /// TLS and HTTP/2.
+        case http2 = "HTTP/2"
+
+        var scheme: String { self == .plain ? "http" : "https" }
+
+        /// For the configuration of nginx.
+        var flags: String {
+            switch self {
+            case .plain: ""
+            case .tls: " ssl"
+            case .http2: " ssl http2"
+            }
+        }
+    }
+
     static let smallCount = 1_024
     static let bigCount = 1 << 30
     static let bulkCount = 200_000_000
@@ -15,15 +33,20 @@ final class LocalServer {
     static let bulkConnections = 6
 
     private let nginx: Nginx
+    private let certificates: TestCertificates
 
-    /// - Throws: An error without nginx, or when it does not start.
+    /// - Throws: An error without nginx or openssl, or when nginx does not start.
     init(in parent: URL) throws {
-        nginx = try Nginx.start(portCount: 1, in: parent) { folder, ports in
-            let files = ServerFiles(folder: folder, port: ports[0])
+        (nginx, certificates) = try Nginx.start(portCount: Listener.allCases.count, in: parent) { folder, ports in
+            let certificates = try TestCertificates(in: folder)
+            let files = ServerFiles(folder: folder, ports: ports, certificates: certificates)
             try files.write()
-            return (files.configuration, ())
-        }.nginx
+            return (files.configuration, certificates)
+        }
     }
+
+    /// The authority that signed the certificate of the listeners with TLS.
+    var authority: URL { certificates.caFile }
 
     /// The folder of all files of the server, with room for others.
     var folder: URL { nginx.folder }
@@ -33,9 +56,15 @@ final class LocalServer {
         nginx.stop()
     }
 
-    /// - Parameter path: begins with a slash.
-    func url(_ path: String) throws -> URL {
-        let text = "http://127.0.0.1:\(nginx.ports[0])\(path)"
+    func port(of listener: Listener) -> UInt16 {
+        zip(Listener.allCases, nginx.ports).first { $0.0 == listener }?.1 ?? 0
+    }
+
+    /// - Parameters:
+    ///   - path: begins with a slash.
+    ///   - port: that of a relay to the listener; nil means its own.
+    func url(_ path: String, over listener: Listener = .plain, port: UInt16? = nil) throws -> URL {
+        let text = "\(listener.scheme)://127.0.0.1:\(port ?? self.port(of: listener))\(path)"
         guard let url = URL(string: text) else {
             throw TransportBenchmark.Unavailable(description: "\(text) is no URL")
         }

@@ -5,7 +5,8 @@ import Programs
 /// The files and the configuration of a ``LocalServer``.
 struct ServerFiles {
     let folder: URL
-    let port: UInt16
+    let ports: [UInt16]
+    let certificates: TestCertificates
 
     func write() throws {
         let manager = FileManager.default
@@ -47,20 +48,24 @@ struct ServerFiles {
 
     /// The server, for the configuration.
     var configuration: String {
-        """
-        log_format bytes '$body_bytes_sent';
-        keepalive_timeout 60;
-        keepalive_requests 1000000;
-        server {
-            listen 127.0.0.1:\(port);
-            root "\(folder.path)/www";
-            location = /bulk {
-                access_log "\(folder.path)/bulk.log" bytes;
-                limit_rate \(LocalServer.bulkRate / LocalServer.bulkConnections);
+        let listeners = zip(LocalServer.Listener.allCases, ports).map { "listen 127.0.0.1:\($1)\($0.flags);" }
+        return """
+            log_format bytes '$body_bytes_sent';
+            keepalive_timeout 60;
+            keepalive_requests 1000000;
+            ssl_protocols TLSv1.2 TLSv1.3;
+            ssl_certificate "\(certificates.serverCertificate.path)";
+            ssl_certificate_key "\(certificates.serverKey.path)";
+            server {
+                \(listeners.joined(separator: " "))
+                root "\(folder.path)/www";
+                location = /bulk {
+                    access_log "\(folder.path)/bulk.log" bytes;
+                    limit_rate \(LocalServer.bulkRate / LocalServer.bulkConnections);
+                }
+                \(Nginx.upload(in: folder))
             }
-            \(Nginx.upload(in: folder))
-        }
-        """
+            """
     }
 }
 #endif

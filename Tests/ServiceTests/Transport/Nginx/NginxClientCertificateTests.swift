@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import Programs
 import Testing
 
 @testable import EasyNetwork

@@ -1,35 +1,35 @@
 #if os(Linux) || os(macOS)
 import Foundation
-import Programs
 
 /// Certificates of an untrusted authority, created with the `openssl` command.
-struct TestCertificates: Sendable {
+package struct TestCertificates: Sendable {
     /// The certificate of the authority that signed the others.
-    let caFile: URL
+    package let caFile: URL
     /// The same authority as a folder in the form of `openssl rehash`.
-    let caDirectory: URL
+    package let caDirectory: URL
     /// The certificate of an authority that signed none of them.
-    let otherCAFile: URL
+    package let otherCAFile: URL
     /// For 127.0.0.1, ::1 and localhost.
-    let serverCertificate: URL
-    let serverKey: URL
-    let clientCertificate: URL
-    let clientKey: URL
+    package let serverCertificate: URL
+    package let serverKey: URL
+    package let clientCertificate: URL
+    package let clientKey: URL
     /// The server's public key as libcurl wants it: `sha256//`, and the hash in base64.
-    let pin: String
+    package let pin: String
     /// The public key of ``otherCAFile``.
-    let otherPin: String
+    package let otherPin: String
 
     /// The name in ``clientCertificate``, as OpenSSL writes it.
-    static let clientName = "CN=EasyNetwork client"
+    package static let clientName = "CN=EasyNetwork client"
 
     /// Writes the certificates into the folder, which blocks the calling thread for about a tenth of a second.
-    init(in folder: URL) throws {
+    package init(in folder: URL) throws {
         guard let openssl = ChildProcess.find("openssl") else {
             throw ChildProcess.Failure(description: "there is no openssl")
         }
         try Data(Self.configuration.utf8).write(to: folder.appendingPathComponent("openssl.cnf"))
-        try Command.runScript(Self.script, [openssl.path, "/" + Self.clientName], in: folder)
+        let words = ["-eu", "-c", Self.script, "sh", openssl.path, "/" + Self.clientName]
+        try ChildProcess.run(URL(fileURLWithPath: "/bin/sh"), words, in: folder)
         caFile = folder.appendingPathComponent("ca.pem")
         caDirectory = folder.appendingPathComponent("ca-directory")
         otherCAFile = folder.appendingPathComponent("other-ca.pem")
