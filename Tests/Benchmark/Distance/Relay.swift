@@ -83,6 +83,9 @@ private struct Loop {
     let delay: UInt64
     let lifeline: FileHandle
 
+    /// Half a millisecond, as `poll` counts milliseconds. What arrives is rounded, so that many waits are not longer.
+    private static let precision: UInt64 = 500_000
+
     func run() {
         var flows: [Flow] = []
         while true {
@@ -93,7 +96,7 @@ private struct Loop {
             let now = DispatchTime.now().uptimeNanoseconds
             for index in flows.indices {
                 if looks[index + 2].revents != 0 { flows[index].receive(at: now, delay: delay) }
-                flows[index].deliver(until: now)
+                flows[index].deliver(until: now + Self.precision)
             }
             flows.removeAll { $0.hasEnded }
             if looks[1].revents != 0 { flows += open(at: now) }
@@ -104,11 +107,11 @@ private struct Loop {
         pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     }
 
-    /// Milliseconds until the next chunk arrives, rounded up; -1 for none.
+    /// Milliseconds until the next chunk arrives; -1 for none.
     private func timeout(_ flows: [Flow]) -> Int32 {
         guard let next = flows.compactMap({ $0.chunks.first?.arrival }).min() else { return -1 }
         let now = DispatchTime.now().uptimeNanoseconds
-        return next > now ? Int32((next - now + 999_999) / 1_000_000) : 0
+        return next > now ? Int32((next - now + Self.precision) / 1_000_000) : 0
     }
 
     /// Accepts a connection, and connects to the target.
