@@ -26,8 +26,10 @@ extension NetworkQueue {
         if TraceContext.isUsed.isSet { operation.joinTrace(of: group) }
         let group = group.map { ObjectIdentifier($0) }
         let priority = JobPriority(operation.queuePriority)
-        let admission = operation.admission
-        var (traits, keys) = (admission.traits, admission.keys)
+        // Swift copies a whole tuple that contains a closure whenever a part of it is read.
+        let (ownTraits, ownKeys, workWhenAdded) = operation.admission
+        var (traits, keys) = (ownTraits, ownKeys)
+        let hasWorkWhenAdded = workWhenAdded != nil
         traits.isBarrier = isBarrier
         // A part of a job must not wait for a barrier that waits for that job.
         traits.passesBarriers = passesBarriers || traits.isHidden
@@ -69,7 +71,7 @@ extension NetworkQueue {
                 }
                 // The job waits for nothing, not even for a slot.
                 if adoption.isOver || refusal != nil { state.graph.end(job, &actions) }
-                if !isHeld, admission.workWhenAdded == nil { state.graph.release(job, &actions) }
+                if !isHeld, !hasWorkWhenAdded { state.graph.release(job, &actions) }
                 return job
             } beforeActing: { _ in
                 // Finish the operation only when it is a job, so that it ends and its dependents continue.
@@ -83,9 +85,9 @@ extension NetworkQueue {
         // No queue was notified of changes between reading the priority and adopting the operation.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if let foreign, foreign.foreign.isCancelled { foreign.cancel() }
-        admission.workWhenAdded?()
+        workWhenAdded?()
         if isHeld { return job }
-        if admission.workWhenAdded != nil { step { $0.graph.release(job, &$1) } }
+        if hasWorkWhenAdded { step { $0.graph.release(job, &$1) } }
         return nil
     }
 
