@@ -10,6 +10,7 @@
 // - signIn: RequestOperation<SignIn>, cart: RequestOperation<GetCart>, profile: RequestOperation<GetProfile>
 // - upload: NetworkOperation, requests: [GetUser], cursor: PageCursor<ListRequest>, form: MultipartForm
 // - session: RequestAuthentication, saved: Tokens.Credential?, store: SessionStore, spinner: Spinner
+// - booking: RequestOperation<Book>, trip: ChainOperation, outbox: Outbox
 // - progressView: ProgressView, report: NetworkOperation, save: @escaping @Sendable (Tokens.Credential?) -> Void
 // - timeline: Timeline, prediction: Timeline.Prediction, suggestion: Timeline.Suggestion
 import Dispatch
@@ -55,6 +56,13 @@ struct PlaceOrder: APIRequest {
     typealias Item = Void
     let token: String, items: [String]
     var api: String { "orders" }
+}
+struct Booking: Decodable, Sendable { let id: Int }
+struct Book: APIRequest { typealias Item = Booking; var api: String { "bookings" } }
+struct CancelBooking: APIRequest, Codable {
+    typealias Item = Void
+    var id: Int?, key: String?
+    var api: String { "bookings/\(key ?? "")" }
 }
 struct PutMovie: APIRequest { typealias Item = Movie; let id: Int; var api: String { "movies/\(id)" } }
 struct FileRequest: BaseAPIRequest { var api: String { "file" } }

@@ -25,6 +25,9 @@ extension Registry {
                 let request = AddFile(isTus: try values.bool("tus", default: false))
                 return UploadOperation(request, from: .file(file), service: service)
             },
+            job("trip", "books a trip in steps; if the last one is refused, the others are undone") { values, service in
+                bookTrip(isRefused: try values.bool("refused", default: false), service)
+            },
             job("resources", "pictures, each requested by several callers at once") { values, service in
                 let (count, askers) = (try values.int("count", default: 5), try values.int("askers", default: 3))
                 return LoadPictures(count: max(0, count), askerCount: max(0, askers), service: service)

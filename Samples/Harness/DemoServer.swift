@@ -52,6 +52,10 @@ enum DemoServer {
             if number % 4 == 0, isFirst(request, of: server) { return .status(503, headers: ["Retry-After": "0"]) }
             return .status(201)
         }
+        server.route("POST", "/bookings/*") { request in
+            request.path.hasSuffix("/refused") ? .json(["error": "there is no room"], status: 422) : .status(201)
+        }
+        server.route("DELETE", "/bookings/*") { _ in .status(204) }
         server.route("POST", "/contact") { request in .text(String(decoding: request.body, as: UTF8.self)) }
         server.route("GET", "/report") { request in
             report(of: item("size", of: request).flatMap(Int.init) ?? 0, for: request.headers["Range"])

@@ -32,7 +32,8 @@ extension NetworkError: LocalizedError, CustomStringConvertible {
 
     /// A line for a developer: the code, the sentence of ``errorDescription``, and the request without its secrets.
     public var description: String {
-        "NetworkError.\(code): \(sentence(withRequest: true))"
+        let undos = undoFailures.map { " Not undone: " + $0.sentence(withRequest: true) }.joined()
+        return "NetworkError.\(code): \(sentence(withRequest: true))\(undos)"
     }
 }
 
@@ -134,6 +135,7 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
         text.add("Headers", error.headers)
         text.add("Server's message", error.serverMessage.map(redaction.redacted))
         text.add("Body", error.responseBody, contentType: error.headers["Content-Type"])
+        text.add("Not undone", error.undoFailures.map(\.description).joined(separator: " "))
         text.add("Path", error.dependencyPath.map(redaction.redacted).joined(separator: " → "))
         text.add("Metrics", error.metrics?.description)
         return text.lines

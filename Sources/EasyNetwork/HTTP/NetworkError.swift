@@ -34,6 +34,7 @@ public struct NetworkError: Error, Sendable {
         var metrics: TransportMetrics?
         var cacheMiss: CacheMiss?
         var dependencyPath: [String]
+        var undoFailures: [NetworkError] = []
     }
 
     /// The values in an object of their own. Nearly every step of a request returns an error or a value and reserves
@@ -138,6 +139,13 @@ public struct NetworkError: Error, Sendable {
     public var dependencyPath: [String] {
         get { values.value.dependencyPath }
         set { values.value.dependencyPath = newValue }
+    }
+
+    /// The errors of the undos that failed when the batch or chain with this error was undone, in the order of these
+    /// undos. Each message names the job that could not be undone. Otherwise empty. See ``RequestOperation/undo``.
+    public internal(set) var undoFailures: [NetworkError] {
+        get { values.value.undoFailures }
+        set { values.value.undoFailures = newValue }
     }
 
     /// Creates an error. An omitted part is nil, empty or 0.

@@ -84,12 +84,17 @@ extension GroupOperation {
         for (index, child) in children { child.whenFinished { self.childDidFinish(child, at: index) } }
     }
 
+    /// Adds the job that undoes a child.
+    final func addUndo(_ operation: NetworkOperation) {
+        queue.add([operation], in: self, limit: limit)
+    }
+
     /// The limit of the group; `nil` for no limit.
     private var limit: Int? {
         maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
     }
 
-    private var queue: NetworkQueue {
+    final var queue: NetworkQueue {
         if let queue = scheduling?.queue { return queue }
         return state.withLock { state in
             let limit = limit ?? NetworkQueue.defaultMaxConcurrentOperationCount
@@ -103,6 +108,22 @@ extension GroupOperation {
     // MARK: - Finishing
 
     private func childDidFinish(_ child: NetworkOperation, at index: Int) {
+        guard let undo = child.option({ $0.undo }) else {
+            let canBeUndone = (child as? GroupOperation)?.canBeUndone ?? false
+            return childDidEnd(child, at: index, canBeUndone: canBeUndone)
+        }
+        let outcome = child.stepOutcome
+        guard undo.isJournaled else { return childDidEnd(child, at: index, canBeUndone: outcome != nil) }
+        // The journal is a file, and its requests are made by the user's code.
+        WorkQueue.shared.add {
+            WorkQueue.userCode { undo.settle(outcome) }
+            self.childDidEnd(child, at: index, canBeUndone: outcome != nil)
+        }
+    }
+
+    private func childDidEnd(_ child: NetworkOperation, at index: Int, canBeUndone: Bool) {
+        // Note the end before the ends of the children that the failure of this one cancels.
+        if canBeUndone { note(.ended(index)) }
         let error = child.error
         if let error { childDidFail(child, at: index, error) }
         let then = state.withLock { state in
@@ -155,7 +176,7 @@ extension GroupOperation {
     }
 
     final func endIfComplete() {
-        if state.withLock({ $0.group.succeed() }) { finish() }
+        if state.withLock({ $0.group.succeed() }) { note(.completed) }
     }
 
     // MARK: - Ending
@@ -237,7 +258,7 @@ extension GroupOperation {
 
 extension NetworkError {
     /// Returns this error of a child as the group's error: the same, with the child's place in its message.
-    fileprivate func ofChild(_ child: NetworkOperation, at index: Int) -> NetworkError {
+    func ofChild(_ child: NetworkOperation, at index: Int) -> NetworkError {
         var error = self
         let place = ["job \(index + 1)", child.quotedName].compactMap { $0 }.joined(separator: ", ")
         error.message = message.map { "\(place): \($0)" } ?? place

@@ -18,6 +18,8 @@ import Foundation
 /// callbacks run, when every child has finished and its callbacks have run. This includes a child on a plain
 /// `OperationQueue`, which needs a slot to finish.
 ///
+/// A group that fails or is cancelled undoes its steps before it ends: see ``RequestOperation/undo``.
+///
 /// Groups can contain groups. A child must not wait, directly or indirectly, for a group that contains it. The
 /// operation that closes such a cycle ends with ``NetworkError/Code/cycle``. A child on no queue counts as waiting for
 /// its group's turn. To run a child earlier, add it to its queue first. A child that was added to the group's queue
@@ -63,6 +65,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         >()
         weak var delegate: (any GroupOperationDelegate)?
         var isDetached = false
+        var undoing = Undoing()
 
         var update: Update { (group.settledCount, group.count) }
     }
@@ -125,9 +128,12 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         state.withLock { $0.children.map(\.operation) }
     }
 
-    /// The children that were added to a queue and have not finished.
+    /// The children that were added to a queue and have not finished, and the undo that runs.
     final var childrenUnderWay: [NetworkOperation] {
-        state.withLock { $0.children.prefix($0.group.handedOnCount).map(\.operation) }.filter { !$0.isFinished }
+        state.withLock { state in
+            state.children.prefix(state.group.handedOnCount).map(\.operation)
+                + (state.undoing.job.map { [$0] } ?? [])
+        }.filter { !$0.isFinished }
     }
 
     /// The children that have failed so far, in the order of ``operations``. Linear in the number of children.
@@ -279,11 +285,25 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         endChildren()
         handOn()
         noteIfDrained()
-        return [drained]
+        guard error != nil else {
+            // A subclass can finish the group before its last step.
+            if state.withLock({ $0.undoing.logic.isUncommitted }) { note(.completed) }
+            return [drained]
+        }
+        let undone = Promise<Void>()
+        drained.whenSet { self.undoSteps(.failed, in: self) { undone.set() } }
+        return [undone]
     }
 
     override func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
-        tellEnd(takeEndCallback(error), done)
+        // The undos that have failed are a part of the error by now.
+        tellEnd(takeEndCallback(self.error), done)
+    }
+
+    override func willLeaveQueue(callbackQueue: DispatchQueue?) {
+        guard let queue = scheduling?.queue else { return }
+        // A later undo runs on the same queue.
+        state.withLock { if $0.undoing.logic.hasSteps { $0.ownQueue = queue } }
     }
 }
 

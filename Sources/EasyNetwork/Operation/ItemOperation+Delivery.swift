@@ -30,7 +30,10 @@ extension ItemOperation {
         }
         withExtendedLifetime((source, delegate, unreported)) {}
         // The user's code may have finished the operation.
-        if error != nil { call?.cancel() }
+        if let error {
+            option({ $0.undo })?.noteFailure(error, call?.history ?? [])
+            call?.cancel()
+        }
         var done = done
         if let keep {
             // Store the response after the callbacks. A response that crashes the app in a callback is then not found

@@ -164,6 +164,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// operation has finished. Only the first group gets it. Defaults to `nil`: no progress.
     func claimProgress() -> OrderedProgress? { nil }
 
+    /// How the operation has ended, if it is to be undone. `nil` if it has not ended, or there is nothing to undo.
+    var stepOutcome: StepOutcome<any Sendable>? { nil }
+
     /// The operation's request for ``description``, without secrets; `nil` if there is no request, or no longer.
     var requestText: String? { nil }
 

@@ -108,6 +108,13 @@ struct OperationLifecycle {
         return ending
     }
 
+    /// Sets the errors of the undos that a group has waited for, before its callbacks run.
+    mutating func setUndoFailures(_ failures: [NetworkError]) {
+        guard case .failure(var error) = outcome, !failures.isEmpty else { return }
+        error.undoFailures = failures
+        outcome = .failure(error)
+    }
+
     /// Notes that the end is being announced.
     mutating func concluded() {
         phase = .finished

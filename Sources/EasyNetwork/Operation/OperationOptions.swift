@@ -23,6 +23,8 @@ final class OperationOptions: @unchecked Sendable {
     /// The prerequisite that the operation waits for.
     var pendingPrerequisite: NetworkOperation?
     var accessories: [OperationAccessory] = []
+    /// How the operation is undone.
+    var undo: UndoStep?
     /// The calls that were made at the start, while accessories or conditions delay the work; `nil` if there are none
     /// of those.
     var heldCalls: [Promise<Void>]?

@@ -155,7 +155,10 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         // time.
         // swift-format-ignore: NeverForceUnwrap
         let request = call.request as! Request
-        let (own, ignoresCache, keepsBody) = option { (RepeatSetting($0), $0.ignoresCache, $0.keepsResponseBody) }
+        let (own, ignoresCache, keepsBody, undo) = option { options in
+            (RepeatSetting(options), options.ignoresCache, options.keepsResponseBody, options.undo)
+        }
+        if let undo, !begin(undo, request, &call) { return }
         call.sharedResponse = sharedResponse(to: call, own)
         call.isAnnounced = call.sharedResponse == nil
         if ignoresCache { call.order = .ignore }
@@ -196,6 +199,12 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         }
     }
 
+    override var stepOutcome: StepOutcome<any Sendable>? {
+        guard let undo = option({ $0.undo }), hasOutcome else { return nil }
+        if error != nil { return undo.outcomeOfFailure }
+        return state.withLock { $0.item }.map { .succeeded($0) }
+    }
+
     // MARK: - Sharing
 
     /// Returns the role of the operation. An operation that joins another only waits for the carrier of the message.
@@ -233,9 +242,9 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         let options = source.options
         let (policy, key) = own.over(options)
         // A request of a refresh would wait for requests that wait for the refresh.
-        guard policy == .join, mayShareAnswer, !own.isPartOfRefresh, key != nil || !options.changesMessages else {
-            return false
-        }
+        guard policy == .join, mayShareAnswer, option({ $0.undo }) == nil, !own.isPartOfRefresh,
+            key != nil || !options.changesMessages
+        else { return false }
         // Each operation has its own cached item, and the message can be sent after the others have ended.
         let cache = options.cache ?? callGroup.host.settings.cachePolicy(for: source.request.method)
         return cache.reading != .cacheThenNetwork || ignoresCache

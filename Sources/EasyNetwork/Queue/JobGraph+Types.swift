@@ -35,6 +35,8 @@ package struct JobTraits: Sendable {
     var needsPreparing = false
     /// Whether the job is internal, as a part of other jobs. An internal job appears in no count, list or event.
     var isHidden = false
+    /// Whether the job undoes another one. Cancelling the jobs of the queue then spares it.
+    var isUndo = false
     /// Whether `start()` runs code that can block, as a user's subclass can.
     var startRunsUserCode = true
     /// Whether the running job can give its slot to an urgent job and continue later. ``JobGraph/setMayYield(_:of:_:)``

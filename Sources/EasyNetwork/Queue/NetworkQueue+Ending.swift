@@ -50,7 +50,7 @@ extension NetworkQueue {
         // Cancel all jobs in one step, so that no slot that becomes free is given to a job that is about to be
         // cancelled. Cancel them before the waiting jobs are started, only to end.
         step { state, actions in
-            let jobs = choose(state.graph)
+            let jobs = choose(state.graph).filter { !$0.traits.isUndo }
             for job in jobs { state.graph.end(job, &actions) }
             return jobs.compactMap(\.payload)
         } beforeActing: { operations in

@@ -220,7 +220,7 @@ extension Call.Attempts {
         }
         call.tell(.attemptEnded(history[history.count - 1].adding(beginning: beginning), outcome))
         guard mayHaveReached, !snapshot.retry.methods.contains(message.method) else { return history }
-        let key = message.headers[Self.keyField]
+        let key = call.request.isSafeByKey ? message.headers[Self.keyField] : nil
         if !safety.mayHaveActed, let key { safety = .withKey(key) } else { safety = .unsafe(key: key) }
         return history
     }

@@ -11,6 +11,9 @@ struct CallRequest: Sendable {
     var isAnnounced = true
     /// Whether events are posted for the call. False for a call that only represents a wait between two other calls.
     var isTold = true
+    /// Whether an `Idempotency-Key` makes the request safe to repeat. False for a key that the user did not set, because
+    /// the server might not know such keys.
+    var isSafeByKey = true
     /// How the call uses the cache.
     var order = CacheLookup.Order.standard
     /// How an accepted body is consumed; nil to collect it. With a consumer, the response has no body, and the cache is

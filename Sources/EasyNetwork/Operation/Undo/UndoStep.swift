@@ -1,0 +1,143 @@
+import Foundation
+
+/// How a job has ended that is to be undone. See ``RequestOperation/undo``.
+///
+/// ```swift
+/// booking.undo = { outcome in
+///     switch outcome {
+///     case .succeeded(let booking): CancelBooking(id: booking.id)
+///     case .unknown(let key): CancelBooking(key: key)
+///     }
+/// }
+/// ```
+public enum StepOutcome<Item: Sendable>: Sendable {
+    /// The job has succeeded with this item.
+    case succeeded(Item)
+    /// The job has failed or was cancelled, but the server may have processed its request. The value is the
+    /// `Idempotency-Key` of the request.
+    case unknown(String)
+
+    func map<Other>(_ change: (Item) -> Other) -> StepOutcome<Other> {
+        switch self {
+        case .succeeded(let item): .succeeded(change(item))
+        case .unknown(let key): .unknown(key)
+        }
+    }
+}
+
+/// How one job is undone, and what is known about its messages.
+final class UndoStep: Sendable {
+    typealias MakeRequest = @Sendable (StepOutcome<any Sendable>) -> (any APIRequest)?
+
+    private struct State {
+        var key = ""
+        var mayHaveActed = false
+        var journal: (any UndoJournal)?
+        /// The request in the journal.
+        var request: (any APIRequest)?
+    }
+
+    let makeRequest: MakeRequest
+    /// The identifier of the undo, and its `Idempotency-Key`.
+    let id = UUID.make()
+    private let state = Locked(State())
+
+    init(_ makeRequest: @escaping MakeRequest) {
+        self.makeRequest = makeRequest
+    }
+
+    /// The outcome of a job that did not succeed; `nil` if the server has not processed its request.
+    var outcomeOfFailure: StepOutcome<any Sendable>? {
+        state.withLock { $0.mayHaveActed ? .unknown($0.key) : nil }
+    }
+
+    /// Whether the undo request is in a journal.
+    var isJournaled: Bool { state.withLock { $0.journal != nil } }
+
+    /// Notes that the job is about to be sent.
+    ///
+    /// - Parameters:
+    ///   - key: the `Idempotency-Key` of the job's request.
+    ///   - journal: stores the undo request before this method returns; `nil` for none.
+    func begin(_ key: String, in journal: (any UndoJournal)?) throws(NetworkError) {
+        state.withLock { ($0.key, $0.journal) = (key, journal) }
+        guard let journal else { return }
+        let request = try requestOfUnknown(key)
+        try journal.keep(request, id: id)
+        state.withLock { $0.request = request }
+    }
+
+    /// Returns the undo request of a job that may have reached the server.
+    func requestOfUnknown(_ key: String) throws(NetworkError) -> any APIRequest {
+        guard let request = makeRequest(.unknown(key)) else {
+            let message = "undo must return a request for .unknown, which undoneBy stores before the job is sent"
+            throw NetworkError(code: .invalidRequest, message: message)
+        }
+        return request
+    }
+
+    /// Notes the failure of the job, and the messages that it has sent.
+    func noteFailure(_ error: NetworkError, _ history: [NetworkAttempt]) {
+        state.withLock { $0.mayHaveActed = history.mayHaveActed(lastPhase: error.phase) }
+    }
+
+    /// Brings the journal up to date when the job has ended.
+    func settle(_ outcome: StepOutcome<any Sendable>?) {
+        guard let journal = state.withLock({ $0.journal }) else { return }
+        guard case .succeeded? = outcome else {
+            if outcome == nil { journal.forget(id) }
+            return
+        }
+        guard let request = outcome.flatMap(makeRequest) else {
+            state.withLock { $0.request = nil }
+            return journal.forget(id)
+        }
+        // If it cannot be stored, the earlier request stays, which undoes the job as well.
+        guard (try? journal.keep(request, id: id)) != nil else { return }
+        state.withLock { $0.request = request }
+    }
+
+    /// Returns the request that undoes the job; `nil` if there is nothing to undo.
+    func request(for outcome: StepOutcome<any Sendable>) -> (any APIRequest)? {
+        // A server can refuse a key that comes with another request, so the stored one is sent.
+        let (isJournaled, request) = state.withLock { ($0.journal != nil, $0.request) }
+        return isJournaled ? request : makeRequest(outcome)
+    }
+
+    /// Notes the end of the undo.
+    ///
+    /// - Returns: whether nothing is left to do in this process.
+    func noteUndone(_ error: NetworkError?) -> Bool {
+        guard let journal = state.withLock({ $0.journal }) else { return error == nil }
+        guard error != nil else {
+            journal.forget(id)
+            return true
+        }
+        return (try? journal.handOver(id)) != nil
+    }
+}
+
+extension [NetworkAttempt] {
+    /// Returns whether a server may have processed one of the messages.
+    ///
+    /// A server that answers with 4xx has rejected the message (RFC 9110, section 15.5), and one that answers with 307
+    /// or 308 has left it to another URL (sections 15.4.8 and 15.4.9).
+    ///
+    /// - Parameter lastPhase: the phase that the last message reached; `nil` if it is not known.
+    func mayHaveActed(lastPhase: TransportPhase?) -> Bool {
+        if let lastPhase, lastPhase < .send { return dropLast().mayHaveActed(lastPhase: nil) }
+        return contains { attempt in
+            switch attempt.errorCode {
+            // A status is then the status of a proxy.
+            case .cannotConnect, .notConnected, .tls, .invalidRequest: return false
+            default: break
+            }
+            guard let status = attempt.statusCode else { return true }
+            return ![304, 307, 308].contains(status) && !(400..<500 ~= status)
+        }
+    }
+}
+
+extension ArraySlice<NetworkAttempt> {
+    fileprivate func mayHaveActed(lastPhase: TransportPhase?) -> Bool { Array(self).mayHaveActed(lastPhase: lastPhase) }
+}

@@ -1,0 +1,368 @@
+import Dispatch
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+@testable import TestSupport
+
+@Suite("Undoing steps", .timeLimit(.minutes(10)))
+struct UndoTests {
+    private let server = BookingServer()
+    private let host: HostConfiguration
+    private let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+
+    init() {
+        host = server.host()
+    }
+
+    private func booking(_ name: String) -> RequestOperation<Book> { RequestOperation(undoable: name, host) }
+
+    @Test("OPQ-14: when a step fails, the steps before it are undone, last first, and then the chain ends")
+    func chain() async {
+        server.answer("c", 422)
+        let chain = ChainOperation([booking("a"), booking("b"), booking("c"), booking("d")])
+        let cancelledAtEnd = Locked<[String]?>(nil)
+        let server = server
+        chain.failure = { _, _ in cancelledAtEnd.exchange(server.cancelled) }
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(chain.error?.statusCode == 422 && chain.error?.undoFailures.isEmpty == true)
+        expect(server.cancelled, equals: ["b", "a"])
+        expect(cancelledAtEnd.withLock { $0 }, equals: ["b", "a"])
+        expect(Set(server.cancelKeys).count == 2 && !server.cancelKeys.contains(nil))
+        expect(queue.operationCount, equals: 0)
+    }
+
+    @Test("OPQ-14: a whole chain undoes nothing")
+    func whole() async {
+        let chain = ChainOperation([booking("a"), booking("b")])
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(chain.error == nil && server.cancelled.isEmpty)
+        expect(server.booked, equals: ["a", "b"])
+    }
+
+    @Test("OPQ-14: a batch undoes those that succeeded in the reverse order of their ends", arguments: [false, true])
+    func batch(onPlainQueue: Bool) async {
+        let (a, b) = (booking("a"), booking("b"))
+        a.addDependency(b)
+        let last = TestJob { $0.finish(NetworkError(code: .refused)) }
+        last.addDependency(a)
+        let batch = BatchOperation([a, b, last])
+        let plainQueue = OperationQueue()
+        if onPlainQueue { plainQueue.addOperation(batch) } else { queue.addOperation(batch) }
+        await batch.ended()
+        expect(server.cancelled, equals: ["a", "b"])
+        expect(batch.error?.code, equals: .refused)
+    }
+
+    @Test("OPQ-14: a failure that collectAll lets pass undoes nothing; a cancellation undoes what succeeded")
+    func collectAll() async {
+        let failing = TestJob { $0.finish(NetworkError(code: .refused)) }
+        let batch = BatchOperation([booking("a"), failing], policy: .collectAll)
+        queue.addOperation(batch)
+        await batch.ended()
+        expect(batch.error == nil && server.cancelled.isEmpty)
+        let gate = Gate()
+        let stuck = TestJob { _ in gate.open() }
+        let b = booking("b")
+        stuck.addDependency(b)
+        let other = BatchOperation([b, stuck], policy: .collectAll)
+        queue.addOperation(other)
+        await gate.opened()
+        other.cancel()
+        await other.ended()
+        expect(server.cancelled, equals: ["b"])
+    }
+
+    @Test("OPQ-14: a request whose response was lost is undone by its key, a rejected one is not")
+    func unknown() async {
+        server.answer("b lost", 1)
+        let (a, b) = (booking("a"), booking("b"))
+        let outcomes = Locked<[String]>([])
+        b.undo = { outcome in
+            guard case .unknown(let key) = outcome else { return nil }
+            outcomes.withLock { $0.append(key) }
+            return CancelBooking(key: key)
+        }
+        let chain = ChainOperation([a, b])
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(server.booked, equals: ["a", "b"])
+        expect(server.cancelled, equals: ["b", "a"])
+        // The key of the undo permits no second POST.
+        expect(chain.error?.attempts, equals: 1)
+        expect(outcomes.withLock { $0.count }, equals: 1)
+    }
+
+    @Test("OPQ-14: a POST with the user's own key is retried and undone by that key")
+    func ownKey() async {
+        server.answer("a lost", 1)
+        let options = RequestOptions(idempotencyKey: "my-key")
+        let a = RequestOperation(undoable: "a", host, options)
+        server.answer("b", 500)
+        let chain = ChainOperation([a, booking("b")])
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(server.booked, equals: ["a"])
+        expect(a.error == nil && a.response?.history.count == 2)
+        expect(server.transport.requests(to: "/cancellations/my-key").count, equals: 1)
+        expect(server.cancelled, equals: ["unknown", "a"])
+    }
+
+    @Test("OPQ-14: a header of the request is its key, too, and the same request is not sent for two")
+    func keyInHeaders() async {
+        struct Own: APIRequest {
+            typealias Item = Booked
+            var api: String { "bookings/own" }
+            var method: NetworkService.Method { .post }
+            var headers: [String: String]? { ["idempotency-key": "mine"] }
+            var options: RequestOptions { RequestOptions(repeatPolicy: .join) }
+        }
+        let jobs = (0..<2).map { _ in RequestOperation(Own(), service: EasyNetworkService(host)) }
+        for job in jobs { job.undo = { _ in nil } }
+        let batch = BatchOperation(jobs)
+        queue.addOperation(batch)
+        await batch.ended()
+        let keys = server.transport.requests.map { $0.headers["Idempotency-Key"] }
+        expect(keys, equals: ["mine", "mine"])
+    }
+
+    @Test("OPQ-14: an undo is retried with one key; one that fails is in the error, and the others go on")
+    func undoFailures() async throws {
+        server.answer("d", 422)
+        server.answer("undo of c", 503)
+        server.answer("undo of b", 409)
+        let events = queue.events
+        let chain = ChainOperation(["a", "b", "c", "d"].map(booking))
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(server.cancelled, equals: ["c", "a"])
+        let failures = chain.error?.undoFailures ?? []
+        expect(failures.map(\.statusCode), equals: [409])
+        expect(failures.first?.message?.hasPrefix("job 2, 'b'") == true)
+        expect(chain.error?.description.contains("Not undone: ") == true)
+        // Two attempts for c with one key.
+        expect(server.cancelKeys.count == 4 && server.cancelKeys[0] == server.cancelKeys[1])
+        var ends: [String] = []
+        for await event in events {
+            if case .finished(let error) = event.kind, let name = event.operation?.name {
+                ends.append(error == nil ? name : name + " failed")
+            } else if case .finished(let error?) = event.kind {
+                expect(error.undoFailures.count, equals: 1)
+                break
+            }
+        }
+        expect(ends, equals: ["a", "b", "c", "d failed", "undo of c", "undo of b failed", "undo of a"])
+    }
+
+    @Test("OPQ-14: what cancels the group does not cancel its undos", arguments: 0...3)
+    func cancellation(way: Int) async {
+        let gate = Gate()
+        let stuck = TestJob { _ in gate.open() }
+        let service = EasyNetworkService(host)
+        let a = RequestOperation(Book(name: "a"), service: service)
+        a.undo = { _ in CancelBooking(key: "a") }
+        let chain = ChainOperation([a, stuck])
+        let queue = NetworkQueue()
+        queue.addOperation(chain)
+        await gate.opened()
+        switch way {
+        case 0: chain.cancel()
+        case 1: queue.cancelAllOperations()
+        case 2:
+            service.cancel()
+            stuck.cancel()
+        default: await queue.shutDown(deadline: 0)
+        }
+        await chain.ended()
+        expect(chain.error?.code == .cancelled && chain.error?.undoFailures.isEmpty == true)
+        expect(server.cancelKeys.count, equals: 1)
+    }
+
+    @Test("OPQ-14: an undo that waits or runs cannot be cancelled")
+    func cancelledUndo() async throws {
+        let transport = SteeredTransport()
+        let queue = NetworkQueue()
+        let service = EasyNetworkService(transport.host())
+        let a = RequestOperation(Book(name: "a"), service: service)
+        a.undo = { _ in CancelBooking(key: "a") }
+        let chain = ChainOperation([a, TestJob { $0.finish(NetworkError(code: .refused)) }])
+        queue.addOperation(chain)
+        let booking = try #require(await transport.exchange(0))
+        booking.head(200, ["Content-Type": "application/json"])
+        booking.body(#"{"name": "a", "key": "k"}"#)
+        booking.end()
+        let undo = try #require(await transport.exchange(1))
+        expect(queue.explain(chain), equals: [.running])
+        queue.cancelAllOperations()
+        for job in queue.operations { job.cancel() }
+        chain.cancel()
+        expect(!undo.isCancelled && !chain.isFinished)
+        undo.head(204)
+        undo.end()
+        await chain.ended()
+        expect(chain.error?.code == .refused && chain.error?.undoFailures.isEmpty == true)
+    }
+
+    @Test("OPQ-14: the deadline of a group undoes its steps; each undo has a deadline of its own")
+    func deadlines() async throws {
+        let (clock, transport) = (ManualClock(), SteeredTransport())
+        let queue = NetworkQueue(clock: clock)
+        let host = transport.host { $0.clock = clock }
+        let chain = ChainOperation([RequestOperation(undoable: "a", host)])
+        chain.deadline = 10
+        chain.undoDeadline = 5
+        queue.addOperation(chain)
+        _ = try #require(await transport.exchange(0))
+        clock.advance(by: 10)
+        let undo = try #require(await transport.exchange(1))
+        expect(chain.error?.code == .timedOut && !chain.isFinished)
+        clock.advance(by: 4)
+        expect(!undo.isCancelled)
+        clock.advance(by: 1)
+        await chain.ended()
+        expect(undo.isCancelled)
+        expect(chain.error?.undoFailures.map(\.code), equals: [.timedOut])
+    }
+
+    @Test("OPQ-14: nothing is undone that was not sent")
+    func notSent() async {
+        let (a, b) = (booking("a"), booking("b"))
+        a.addCondition(OperationCondition("never") { _ in false })
+        let batch = BatchOperation([a, b])
+        b.addDependency(a)
+        queue.addOperation(batch)
+        await batch.ended()
+        expect(batch.error != nil && server.transport.requests.isEmpty)
+    }
+
+    @Test("OPQ-14: a chain in a batch undoes itself; one that succeeded is undone with the batch, in its order")
+    func nested() async {
+        let inner = ChainOperation([booking("a"), booking("b")])
+        let failing = TestJob { $0.finish(NetworkError(code: .refused)) }
+        failing.addDependency(inner)
+        let c = booking("c")
+        inner.addDependency(c)
+        let outer = BatchOperation([inner, failing, c])
+        server.answer("undo of a", 404)
+        queue.addOperation(outer)
+        await outer.ended()
+        expect(server.cancelled, equals: ["b", "c"])
+        expect(outer.error?.undoFailures.map(\.message) ?? [], equals: ["job 1: job 1, 'a'"])
+
+        server.answer("f", 422)
+        server.answer("undo of e", 404)
+        let failed = ChainOperation([booking("e"), booking("f")])
+        let chain = ChainOperation([booking("d"), failed])
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(server.cancelled, equals: ["b", "c", "d"])
+        expect(failed.error?.undoFailures.count, equals: 1)
+        expect(chain.error?.undoFailures.map(\.message) ?? [], equals: ["job 2: job 1, 'e'"])
+    }
+
+    // MARK: - undo()
+
+    @Test("OPQ-14: undo() undoes a finished chain, once; undos that failed are tried again")
+    func asked() async throws {
+        let chain = ChainOperation([booking("a"), ChainOperation([booking("b")]), booking("c")])
+        await #expect(throws: NetworkError.self) { try await chain.undo() }
+        queue.addOperation(chain)
+        await chain.ended()
+        server.answer("undo of b", 409)
+        do {
+            try await chain.undo()
+            Issue.record("an undo has failed")
+        } catch {
+            expect(error.statusCode == 409 && error.undoFailures.count == 1)
+            expect(error.message, equals: "job 2: job 1, 'b'")
+        }
+        expect(server.cancelled, equals: ["c", "a"])
+        try await chain.undo()
+        try await chain.undo()
+        expect(server.cancelled, equals: ["c", "a", "b"])
+        expect(chain.error == nil && queue.operationCount == 0)
+    }
+
+    @Test("OPQ-14: many calls of undo() at once undo each step once; a cancelled call goes away, its undos don't")
+    func askedAtOnce() async throws {
+        let chain = ChainOperation([booking("a"), booking("b")])
+        queue.addOperation(chain)
+        await chain.ended()
+        queue.isSuspended = true
+        let waiting = Task { try await chain.undo() }
+        waiting.cancel()
+        await #expect(throws: NetworkError.self) { try await waiting.value }
+        let calls = (0..<8).map { _ in Task { try await chain.undo() } }
+        queue.isSuspended = false
+        for call in calls { try await call.value }
+        expect(server.cancelled, equals: ["b", "a"])
+    }
+
+    @Test("OPQ-14: undo() of a group on a queue that was shut down fails, and of one without undos does nothing")
+    func askedTooLate() async throws {
+        let chain = ChainOperation([booking("a")])
+        queue.addOperation(chain)
+        await chain.ended()
+        await queue.shutDown(deadline: 0)
+        do {
+            try await chain.undo()
+            Issue.record("the queue accepts no jobs")
+        } catch {
+            expect(error.code, equals: .refused)
+        }
+        let batch = BatchOperation([TestJob()])
+        NetworkQueue().addOperation(batch)
+        await batch.ended()
+        try await batch.undo()
+    }
+
+    @Test("OPQ-14: a group that is released releases its undo closures and jobs")
+    func release() async {
+        final class Object: Sendable {}
+        weak var object: Object?
+        weak var released: ChainOperation?
+        do {
+            let captured = Object()
+            object = captured
+            let a = booking("a")
+            a.undo = { [captured] _ in
+                withExtendedLifetime(captured) {}
+                return CancelBooking(key: "a")
+            }
+            let chain = ChainOperation([a, TestJob { $0.finish(NetworkError(code: .refused)) }])
+            released = chain
+            queue.addOperation(chain)
+            await chain.ended()
+        }
+        expect(await eventually { object == nil && released == nil })
+    }
+
+    // MARK: - The rule
+
+    @Test("OPQ-14: a server has acted unless it cannot have received the request, or has rejected it")
+    func mayHaveActed() {
+        func attempt(_ status: Int?, _ code: NetworkError.Code? = nil) -> NetworkAttempt {
+            let request = NetworkError.Request(method: "POST", url: URL(fileURLWithPath: "/"))
+            return NetworkAttempt(request: request, statusCode: status, errorCode: code)
+        }
+        let acted = [
+            attempt(200), attempt(500), attempt(303), attempt(302), attempt(nil), attempt(nil, .connectionLost),
+            attempt(nil, .timedOut), attempt(200, .connectionLost),
+        ]
+        for attempt in acted { expect([attempt].mayHaveActed(lastPhase: nil), "\(attempt)") }
+        let not = [
+            attempt(400), attempt(409), attempt(429), attempt(307), attempt(nil, .cannotConnect),
+            attempt(502, .cannotConnect), attempt(nil, .tls), attempt(nil, .notConnected),
+        ]
+        for attempt in not { expect(![attempt].mayHaveActed(lastPhase: nil), "\(attempt)") }
+        expect(![NetworkAttempt]().mayHaveActed(lastPhase: nil))
+        expect(![attempt(nil, .timedOut)].mayHaveActed(lastPhase: .tls))
+        expect([attempt(nil, .timedOut)].mayHaveActed(lastPhase: .send))
+        // A retry is rejected, but the message before it may have been processed.
+        expect([attempt(nil, .connectionLost), attempt(409)].mayHaveActed(lastPhase: .body))
+        expect([attempt(nil, .connectionLost), attempt(nil, .timedOut)].mayHaveActed(lastPhase: .connect))
+    }
+}
