@@ -207,6 +207,7 @@ extension Outbox {
             return (isDelivering, isDelivering && sweeps)
         }
         if sweeps { folder.sweep() }
+        if isDelivering { adoptJournals() }
         let found = (try? folder.wholeList()).map { all in
             // A drain while another process delivers does not wait for an entry whose time has not come.
             let names = isDelivering ? all : all.filter { !isEarly($0) }

@@ -57,7 +57,7 @@ extension OutboxFolder {
 
         /// Whether the directory is locked. It isn't on systems that kill a suspended app that holds a lock. See
         /// ``ExpiringActivity``.
-        private static let isLocked = ExpiringActivity.system == nil
+        static let isLocked = ExpiringActivity.system == nil
 
         init(in parent: String, _ files: CacheFiles) throws {
             while true {

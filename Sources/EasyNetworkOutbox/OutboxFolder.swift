@@ -10,6 +10,7 @@ import Foundation
 /// tries/     by the id of an entry, how often it has failed, and when it is tried again
 /// outputs/   by the id of a delivered entry, its output for the entries that depend on it
 /// unique/    by the name that entries share, the names of their files; locked during a change
+/// undo/      a directory for each group of jobs, with the entries that undo it; locked while its process runs
 /// tmp/       files being written or removed, in a directory for each outbox, which holds its lock
 /// sequence   its length is the number of entries that have been added; holds the number before the first one
 /// changes    its length is the number of changes by outboxes that did not deliver
@@ -21,6 +22,8 @@ import Foundation
 /// unless a method's documentation says otherwise.
 struct OutboxFolder: Sendable {
     enum Place: String { case entries, dead }
+
+    typealias Entry = (name: OutboxName, record: OutboxRecord)
 
     let root: String
     let files: CacheFiles
@@ -36,7 +39,7 @@ struct OutboxFolder: Sendable {
             while let path = made.last, path != "/", !FileManager.default.fileExists(atPath: path) {
                 made.append((path as NSString).deletingLastPathComponent)
             }
-            for name in ["entries", "dead", "errors", "tries", "outputs", "unique", "tmp"] {
+            for name in ["entries", "dead", "errors", "tries", "outputs", "unique", "undo", "tmp"] {
                 try files.makeDirectory(root + "/" + name)
             }
             for path in made {
@@ -96,8 +99,7 @@ struct OutboxFolder: Sendable {
         let (temporary, addedAt) = (newTemporary(), record.addedAt)
         do throws(NetworkError) {
             try attempt {
-                let json = try JSONEncoder().encode(record)
-                let pieces = [Data((Self.digest(json) + "\n").utf8), json]
+                let pieces = try Self.pieces(of: record)
                 var record = temporary
                 if !attachments.isEmpty {
                     try files.makeDirectory(temporary)
@@ -121,6 +123,12 @@ struct OutboxFolder: Sendable {
             discard(temporary)
             throw error
         }
+    }
+
+    /// Returns the contents of an entry's file.
+    static func pieces(of record: OutboxRecord) throws -> [Data] {
+        let json = try JSONEncoder().encode(record)
+        return [Data((digest(json) + "\n").utf8), json]
     }
 
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotParseResponse`` if the file is damaged,
@@ -554,22 +562,22 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Paths
 
-    private func path(_ name: String) -> String { root + "/" + name }
+    func path(_ name: String) -> String { root + "/" + name }
 
-    private func path(_ place: Place, _ name: OutboxName) -> String { path(place.rawValue + "/" + name.text) }
+    func path(_ place: Place, _ name: OutboxName) -> String { path(place.rawValue + "/" + name.text) }
 
     private func reason(_ id: UUID) -> String { path("errors/" + id.uuidString) }
 
     /// Removes a file or directory if it exists.
-    private func discard(_ path: String) {
+    func discard(_ path: String) {
         try? FileManager.default.removeItem(atPath: path)
     }
 
     private static func digest(_ data: Data) -> String { SHA256.digest(of: data).base64EncodedString() }
 
-    private func newTemporary() -> String { scratch.path + "/" + UUID().uuidString }
+    func newTemporary() -> String { scratch.path + "/" + UUID().uuidString }
 
-    private func attempt<Result>(_ work: () throws -> Result) throws(NetworkError) -> Result {
+    func attempt<Result>(_ work: () throws -> Result) throws(NetworkError) -> Result {
         try Self.attempt(root, work)
     }
 

@@ -9,6 +9,8 @@
 //   Prints `<number> <id> <lane> <number of the one that comes first, or 0>` when one is safe.
 // - files to a server, until all are there: `Writer upload <directory> <number at once> <tus or http> <server>`. The files
 //   are in `<directory>/files`, the journals in `<directory>/journals`.
+// - chains of bookings, which an outbox undoes: `Writer bookings <directory> <seed> <first number> <server>`. Prints
+//   `whole <number>` and `undone <number>` at the end of each, and `undoing <number>` before a whole one is undone.
 //
 // Or runs a chain of plain operations, which may overflow the stack: `Writer chain <NetworkQueue or OperationQueue> <count>`.
 // Or prints statuses of the system's network until there were so many, or for a minute: `Writer network - <count>`.
@@ -151,6 +153,8 @@ if arguments.count > 3, let seed = UInt64(arguments[3]) {
     case "cache":
         let writer = try Writer(place, seed: seed, version: Int(arguments[4]) ?? 0)
         while true { await writer.step() }
+    case "bookings":
+        try await book(place, seed: seed, first: Int(arguments[4]) ?? 0, server: URL(string: arguments[5]))
     default: try fill(place, seed: seed, first: Int(arguments[4]) ?? 0, server: URL(string: arguments[5]))
     }
 }
