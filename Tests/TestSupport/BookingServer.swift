@@ -75,9 +75,9 @@ final class BookingServer: Sendable {
     }
 
     /// Has the next requests about a name end with these statuses. The response to `"name lost"` is lost.
-    func answer(_ name: String, _ statuses: Int...) {
-        state.withLock { $0.statuses[name] = statuses }
-    }
+    func answer(_ name: String, _ statuses: Int...) { answer(name, statuses) }
+
+    func answer(_ name: String, _ statuses: [Int]) { state.withLock { $0.statuses[name] = statuses } }
 
     var booked: [String] { state.withLock { $0.booked.map(\.name) } }
     var cancelled: [String] {
