@@ -87,8 +87,9 @@ let package = Package(
         .executableTarget(
             name: "Benchmark",
             dependencies: [
-                "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources", "EasyNetworkTesting",
-                "Programs", .target(name: "CCurl", condition: .when(platforms: [.linux])),
+                "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources",
+                "EasyNetworkTesting", "Programs",
+                .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             path: "Tests/Benchmark",
             exclude: ["README.md"]

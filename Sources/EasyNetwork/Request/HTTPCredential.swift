@@ -46,9 +46,9 @@ public struct HTTPCredential: Hashable, Sendable {
     /// Returns the user's name in the Basic credential of a message; nil without one.
     static func userName(in headers: HTTPHeaders) -> String? {
         let words = (headers["Authorization"] ?? "").split(separator: " ")
-        guard words.count == 2, words[0].lowercased() == "basic", let pair = Data(base64Encoded: String(words[1])) else {
-            return nil
-        }
+        guard words.count == 2, words[0].lowercased() == "basic",
+            let pair = Data(base64Encoded: String(words[1]))
+        else { return nil }
         return String(decoding: pair.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
     }
 
