@@ -103,7 +103,7 @@ struct OutboxIndex: Hashable, Sendable {
         set { entries[id]?.verdict = newValue }
     }
 
-    /// Returns whether an older entry of its lane has come back since the entry was chosen.
+    /// Returns whether an older entry of the lane was added again after this one was chosen.
     func isOvertaken(_ id: UUID) -> Bool {
         guard let lane = entries[id]?.lane, let head = lanes[lane]?.head else { return false }
         return head.id != id

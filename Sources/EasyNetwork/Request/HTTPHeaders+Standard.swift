@@ -7,7 +7,7 @@ extension HTTPHeaders {
         #if canImport(Darwin)
         let information = Bundle.main.infoDictionary
         #else
-        // Programs have none here, and to look for it takes half a millisecond.
+        // Programs rarely have an Info.plist here, and to look for it takes half a millisecond.
         let information: [String: Any]? = nil
         #endif
         var headers: HTTPHeaders = ["User-Agent": userAgent(information, ProcessInfo.processInfo)]
