@@ -57,9 +57,10 @@ extension OutboxFolder {
 
     /// Makes a request of a journal an entry of the outbox, in one step.
     ///
+    /// - Parameter minimum: ``lastSequence()``, or `nil` after the first of several entries.
     /// - Returns: the name of the entry.
-    func handOver(_ entry: OutboxName, in name: String) throws(NetworkError) -> OutboxName {
-        let newName = entry.numbered(try nextSequence(after: lastSequence()))
+    func handOver(_ entry: OutboxName, in name: String, after minimum: UInt64?) throws(NetworkError) -> OutboxName {
+        let newName = entry.numbered(try nextSequence(after: minimum))
         try attempt {
             try files.rename(journal(name) + "/" + entry.text, to: path(.entries, newName))
             try files.sync(path("entries"), isLast: true)
@@ -92,7 +93,10 @@ extension OutboxFolder {
         var adopted: [OutboxName] = []
         for name in (try? files.list(path("undo"))) ?? [] where UUID(uuidString: name) != nil && !isOwn(journal(name)) {
             let lock = Scratch.isLocked ? try? Lock.take(journal(name)) : nil
-            guard lock != nil || !Scratch.isLocked, let found = try? files.list(journal(name)) else { continue }
+            // Its owner can have taken it away and made another one at the same path.
+            guard !Scratch.isLocked || lock?.isAt(journal(name)) == true,
+                let found = try? files.list(journal(name))
+            else { continue }
             var ids: Set<UUID> = []
             for entry in found.compactMap({ OutboxName($0) }).sorted(by: { $0.sequence > $1.sequence }) {
                 // A kill while one request replaced another can leave both, each of which undoes the step.
@@ -100,8 +104,11 @@ extension OutboxFolder {
                     forget(entry, in: name)
                     continue
                 }
-                guard let newName = try? handOver(entry, in: name) else { break }
-                adopted.append(newName)
+                do throws(NetworkError) {
+                    adopted.append(try handOver(entry, in: name, after: adopted.isEmpty ? lastSequence() : nil))
+                } catch {
+                    break
+                }
             }
             // A journal that still has files is read again.
             rmdir(journal(name))

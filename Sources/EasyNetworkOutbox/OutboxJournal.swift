@@ -94,8 +94,7 @@ extension Outbox: UndoStore {
 
     /// Makes entries of the undo requests of groups whose process has ended before they were whole.
     func adoptJournals() {
-        let own = OutboxJournal.all.withLock { $0 }
-        let names = folder.adoptJournals { own.contains($0) }
+        let names = folder.adoptJournals { path in OutboxJournal.all.withLock { $0.contains(path) } }
         for name in names { tell(.added(name.id), OutboxOptions()) }
     }
 }
@@ -170,7 +169,8 @@ private final class OutboxJournal: UndoJournal {
         let result = state.withLock { state in
             Result { () throws(NetworkError) -> OutboxFolder.Entry? in
                 guard let entry = state.entries[id] else { return nil }
-                let name = try outbox.folder.handOver(entry.name, in: name)
+                let last = try outbox.folder.lastSequence()
+                let name = try outbox.folder.handOver(entry.name, in: name, after: last)
                 state.entries[id] = nil
                 return (name, entry.record)
             }

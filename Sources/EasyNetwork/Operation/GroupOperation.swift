@@ -286,9 +286,15 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         handOn()
         noteIfDrained()
         guard error != nil else {
-            // A subclass can finish the group before its last step.
-            if state.withLock({ $0.undoing.logic.isUncommitted }) { note(.completed) }
-            return [drained]
+            // A subclass can finish the group before its last step. The callbacks wait for the journal.
+            let committed = Promise<Void>()
+            let isUncommitted = state.withLock { state in
+                if state.undoing.logic.isUncommitted { state.undoing.committed = committed }
+                return state.undoing.logic.isUncommitted
+            }
+            guard isUncommitted else { return [drained] }
+            note(.completed)
+            return [drained, committed]
         }
         let undone = Promise<Void>()
         drained.whenSet { self.undoSteps(.failed, in: self) { undone.set() } }

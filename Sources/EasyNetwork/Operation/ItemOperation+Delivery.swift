@@ -31,8 +31,9 @@ extension ItemOperation {
         withExtendedLifetime((source, delegate, unreported)) {}
         // The user's code may have finished the operation.
         if let error {
-            option({ $0.undo })?.noteFailure(error, call?.history ?? [])
+            // The history is complete only when the call begins no other message.
             call?.cancel()
+            option({ $0.undo })?.noteFailure(error, call?.history ?? [])
         }
         var done = done
         if let keep {

@@ -174,6 +174,23 @@ struct OutboxUndoTests {
         await chain.ended()
     }
 
+    @Test("OPQ-14: a chain that is finished from outside is whole on disk before its callbacks", arguments: [false, true])
+    func finishedFromOutside(isFull: Bool) async throws {
+        let (gate, left) = (Gate(), Locked<[String]?>(nil))
+        let chain = ChainOperation([booking("a"), stuck(gate)])
+        chain.undoneBy = try outbox()
+        chain.success = { _ in left.exchange(kept()) }
+        queue.addOperation(chain)
+        await gate.opened()
+        expect(kept().count, equals: 1)
+        if isFull { files.fail(0..<1_000) }
+        chain.finish()
+        await chain.ended()
+        expect(chain.error == nil && left.withLock { $0 } == [])
+        files.fail(0..<0)
+        expect(try await outbox(in: copy()).drain(deadline: 10).isEmpty && server.cancelled.isEmpty)
+    }
+
     @Test("OPQ-14: without room on the disk nothing is sent; a chain that cannot be recorded as whole is undone")
     func fullDisk() async throws {
         let outbox = try outbox()

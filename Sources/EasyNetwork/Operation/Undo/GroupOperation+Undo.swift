@@ -10,6 +10,8 @@ extension GroupOperation {
         var journal: (any UndoJournal)?
         /// Why the journal could not be committed.
         var commitError: NetworkError?
+        /// Completes when the journal of a group that was finished from outside is committed, or cannot be.
+        var committed: Promise<Void>?
         /// The group as whose children the undos run; `nil` if they run by themselves, because the group has finished.
         var runner: GroupOperation?
         /// The undo that runs.
@@ -123,8 +125,10 @@ extension GroupOperation {
     final func note(_ input: UndoState.Input) {
         for effect in state.withLock({ $0.undoing.logic.handle(input) }) {
             switch effect {
-            case .succeed: finish()
-            case .fail: finish(state.withLock { $0.undoing.commitError } ?? NetworkError(code: .cannotWriteFile))
+            case .succeed:
+                finish()
+                state.withLock { $0.undoing.committed.take() }?.set()
+            case .fail: failToCommit()
             case .commit: WorkQueue.shared.add { self.note(.committed(self.commit())) }
             case .reopen: try? state.withLock { $0.undoing.journal }?.reopen()
             case .undo(let index): WorkQueue.shared.add { self.undoStep(at: index) }
@@ -141,6 +145,14 @@ extension GroupOperation {
             state.withLock { $0.undoing.commitError = error }
             return false
         }
+    }
+
+    private func failToCommit() {
+        finish(state.withLock { $0.undoing.commitError } ?? NetworkError(code: .cannotWriteFile))
+        guard let committed = state.withLock({ $0.undoing.committed.take() }) else { return }
+        // The group was finished from outside, and counts as whole. Its steps must not be undone later.
+        for child in operations { child.option { $0.undo }?.forget() }
+        committed.set()
     }
 
     private func undoStep(at index: Int) {

@@ -27,7 +27,8 @@ extension RequestOperation {
     /// The job's own request gets an `Idempotency-Key` too, unless it has one. This key identifies the request for
     /// `.unknown`. It does not permit retries, as ``RequestOptions/idempotencyKey`` does. The undo can reach the server
     /// before the request that it undoes: the server must then refuse that request when it arrives. A job that can be
-    /// undone sends its own request: it is not joined with others, and does not read the cache.
+    /// undone sends its own request: it is not joined with others, and does not read the cache. An upload with
+    /// ``RequestOptions/resuming`` cannot be undone, and ends with ``NetworkError/Code/invalidRequest``.
     ///
     /// The closure is called once on a background thread. It stays with the job, for ``GroupOperation/undo()``.
     public final var undo: (@Sendable (StepOutcome<Request.Item>) -> (any APIRequest)?)? {
@@ -60,7 +61,10 @@ extension RequestOperation {
             try WorkQueue.userCode { () throws(NetworkError) in
                 try undo.begin(key, in: try outermostUndoGroup?.undoJournal())
             }
-            return true
+            guard hasOutcome else { return true }
+            // The operation was cancelled before its group could know of the journal. Nothing is sent.
+            undo.forget()
+            return false
         } catch {
             finish(error)
             return false

@@ -61,7 +61,12 @@ struct UndoState: Hashable, Sendable {
     var hasSteps: Bool { !steps.isEmpty }
 
     /// Whether the journal must still be told that the group is whole, if it is.
-    var isUncommitted: Bool { isJournaled && phase == .open }
+    var isUncommitted: Bool {
+        switch phase {
+        case .open, .committing: isJournaled
+        case .whole, .undoing, .over: false
+        }
+    }
 
     mutating func handle(_ input: Input) -> [Effect] {
         switch (input, phase) {

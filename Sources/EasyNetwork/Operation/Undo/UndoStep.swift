@@ -97,6 +97,11 @@ final class UndoStep: Sendable {
         state.withLock { $0.request = request }
     }
 
+    /// Removes the undo request from the journal.
+    func forget() {
+        state.withLock { $0.journal }?.forget(id)
+    }
+
     /// Returns the request that undoes the job; `nil` if there is nothing to undo.
     func request(for outcome: StepOutcome<any Sendable>) -> (any APIRequest)? {
         // A server can refuse a key that comes with another request, so the stored one is sent.

@@ -154,6 +154,9 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     public override func execute() {
         guard isWanted?() ?? true else { return finish(NetworkError(code: .cancelled)) }
         guard let settings = resumable?.settings else { return super.execute() }
+        guard option({ $0.undo }) == nil else {
+            return finish(.invalidRequest("an upload that resumes cannot be undone: set either resuming or undo"))
+        }
         guard let request = takeRequest() else { return }
         let hasEnded = Promise<Void>()
         run.withLock { run in

@@ -227,6 +227,17 @@ struct UndoTests {
         expect(chain.error?.undoFailures.map(\.code), equals: [.timedOut])
     }
 
+    @Test("OPQ-14: an upload that resumes cannot be undone, and sends nothing")
+    func resumingUpload() async throws {
+        let server = BookingServer()
+        let book = Book(name: "a", options: RequestOptions(resuming: .http))
+        let upload = UploadOperation(book, from: .data(Data([1])), service: EasyNetworkService(server.host()))
+        upload.undo = { _ in nil }
+        NetworkQueue().addOperation(upload)
+        await upload.ended()
+        expect(upload.error?.code == .invalidRequest && server.booked.isEmpty)
+    }
+
     @Test("OPQ-14: nothing is undone that was not sent")
     func notSent() async {
         let (a, b) = (booking("a"), booking("b"))
