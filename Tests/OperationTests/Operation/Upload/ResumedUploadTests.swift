@@ -94,8 +94,13 @@ struct ResumedUploadTests {
             server?.failNextRequests(2, with: .reset(at: .requestBody(after: 20_000)))
             return uploads.respond(to: request)
         }
-        _ = try await fixture.run(fixture.operation(partSize: 50_000)).get()
+        let upload = fixture.operation(partSize: 50_000)
+        let told = Locked<[Int64]>([])
+        upload.meter.whenPublished { count in told.withLock { $0.append(count.completedBytes) } }
+        _ = try await fixture.run(upload).get()
         expect(fixture.uploads.completed, equals: [fixture.bytes])
+        let all = told.withLock { $0 }
+        expect(zip(all, all.dropFirst()).allSatisfy { $0 <= $1 }, "progress goes back: \(all)")
         // The first part, and the question for the offset after it, broke.
         expect(fixture.offsets.filter { $0 < 100_000 }, equals: [0, 50_000])
         expect(fixture.server.faultCount, equals: 2)
