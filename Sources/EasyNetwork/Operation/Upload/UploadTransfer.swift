@@ -196,7 +196,8 @@ struct UploadTransfer {
         return isStopped && result.failure != nil && !owner.hasOutcome ? nil : result
     }
 
-    private static func show(_ count: Int64, of shown: Locked<Int64?>, in meter: TransferMeter) {
+    /// Shows the number of bytes that were sent, unless a larger number was shown before.
+    static func show(_ count: Int64, of shown: Locked<Int64?>, in meter: TransferMeter) {
         let count = shown.withLock { shown in
             let most = max(shown ?? 0, count)
             shown = most

@@ -106,6 +106,15 @@ struct ResumedUploadTests {
         expect(fixture.server.faultCount, equals: 2)
     }
 
+    @Test("TRF-7: bytes that the server has not confirmed stay in the progress")
+    func progress() async {
+        let meter = TransferMeter(kind: .downloading, clock: SystemClock())
+        let shown = Locked<Int64?>(nil)
+        for count in [10, 50, 20] as [Int64] { UploadTransfer.show(count, of: shown, in: meter) }
+        await meter.finish(success: false).wait()
+        expect(meter.progress.completedUnitCount, equals: 50)
+    }
+
     @Test("TRF-7: without retries, a failure ends it, and the next operation resumes", arguments: UploadFixture.kinds)
     func nextOperation(kind: Kind) async throws {
         let fixture = try UploadFixture(kind, retries: 0)
