@@ -231,15 +231,19 @@ extension Call {
             try RequestBuilder.check(message)
             if let failure, let key = safety.key, message.headers[Self.keyField] != key { throw failure }
             if hasLeftOrigin(message) {
-                message.headers = message.headers.withoutCredentials(of: snapshot.message.headers)
+                message.headers =
+                    snapshot.home == nil
+                    ? message.headers.withoutCredentials(of: snapshot.message.headers)
+                    // An interceptor adds its credential without knowing where the server sends the message.
+                    : RedirectRules(policy: snapshot.redirects).headersElsewhere(message.headers)
             }
             return message
         }
 
-        /// Returns whether a message goes to another origin than its request, because a redirect or an interceptor has
+        /// Returns whether a message goes to another origin than its request, because the server or an interceptor has
         /// changed the URL.
         func hasLeftOrigin(_ message: TransportRequest) -> Bool {
-            message.url.origin != snapshot.message.url.origin
+            message.url.origin != (snapshot.home ?? snapshot.message.url).origin
         }
 
         // MARK: - Look

@@ -20,6 +20,8 @@ final class RequestSnapshot: Sendable {
     /// The interceptors of the host, followed by the request's interceptors.
     let interceptors: [any RequestInterceptor]
     let cachePolicy: CachePolicy
+    /// The URL of the request, if a server has named the URL of this message, which is at another origin; otherwise nil.
+    let home: URL?
     /// The limit for all attempts together, in seconds.
     let overallTimeout: TimeInterval?
 
@@ -47,22 +49,26 @@ final class RequestSnapshot: Sendable {
         redirects = options.redirects ?? host.settings.redirects
         interceptors = host.settings.interceptors + options.interceptors
         cachePolicy = options.cache ?? host.settings.cachePolicy(for: message.method)
+        home = nil
         overallTimeout = try RequestBuilder.overallTimeout(options)
     }
 
     /// Creates the snapshot of another message for the same request, without cache.
+    ///
+    /// - Parameter home: The URL of the request, if a server has named the message's URL at another origin.
     init(
         _ other: RequestSnapshot,
         _ message: TransportRequest,
         _ options: RequestOptions,
         _ validation: ResponseValidation,
         _ retry: RetryPolicy,
-        overallTimeout: TimeInterval?
+        overallTimeout: TimeInterval?,
+        home: URL?
     ) {
         (request, host, interceptors, redirects) = (other.request, other.host, other.interceptors, other.redirects)
         (self.message, self.options, self.validation) = (message, options, validation)
         (self.retry, cachePolicy, replacedContentType) = (retry, .never, nil)
-        self.overallTimeout = overallTimeout
+        (self.overallTimeout, self.home) = (overallTimeout, home)
     }
 
     /// Returns the number of seconds to wait for the body of a response whose head decides what follows.

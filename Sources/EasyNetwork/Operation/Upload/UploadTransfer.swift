@@ -434,15 +434,25 @@ struct UploadTransfer {
                     && !$0.name.isEqualIgnoringASCIICase(to: "Upload-Metadata")
             }
         )
-        if url.origin != snapshot.message.url.origin {
-            headers = headers.withoutCredentials
+        let isElsewhere = url.origin != snapshot.message.url.origin
+        if isElsewhere {
+            headers = RedirectRules(policy: snapshot.redirects).headersElsewhere(headers)
             (options.isAuthenticated, options.usesCookies, options.sendsTraceContext) = (false, false, false)
         }
         for field in draft.headers { headers[field.name] = field.value }
         (message.url, message.method, message.headers, message.body) = (url, draft.method, headers, draft.body)
         options.beginBody = beginBody
-        return RequestSnapshot(snapshot, message, options, validation, retry, overallTimeout: overallTimeout)
+        return RequestSnapshot(
+            snapshot,
+            message,
+            options,
+            validation,
+            retry,
+            overallTimeout: overallTimeout,
+            home: isElsewhere ? snapshot.message.url : nil
+        )
     }
+
     // MARK: - The end of an upload that is not wanted
 
     /// Deletes the upload of a journal on the server, which may no longer have it.

@@ -27,6 +27,19 @@ struct RedirectRules {
         return Self.commonFields.contains(name) || policy.sendsToOtherOrigins(name)
     }
 
+    /// Returns the fields of a message to another origin that a server has named without a redirect. Credentials and
+    /// the fields that name the sender are removed, unless the policy allows them.
+    func headersElsewhere(_ headers: HTTPHeaders) -> HTTPHeaders {
+        HTTPHeaders(
+            headers.filter { field in
+                let name = field.name.lowercased()
+                if name == "host" { return false }
+                let isPrivate = field.isCredential || ["origin", "referer", "from"].contains(name)
+                return !isPrivate || policy.sendsToOtherOrigins(name)
+            }
+        )
+    }
+
     /// Returns the message of a redirect; nil if the response is not a redirect, or must be returned itself.
     ///
     /// - Parameter count: The number of redirects that have been followed.

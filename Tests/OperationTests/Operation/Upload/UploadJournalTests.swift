@@ -382,6 +382,46 @@ struct UploadJournalTests {
 
     // MARK: - Discarding
 
+    /// Adds secrets to every message.
+    private struct Secrets: RequestInterceptor {
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            var message = message
+            message.headers["Authorization"] = "Bearer secret"
+            message.headers["Referer"] = "https://example.com/secret"
+            message.headers["X-Kind"] = "film"
+            return message
+        }
+    }
+
+    @Test(
+        "TRF-7: another origin gets no credential of an interceptor, unless the redirect policy allows it",
+        arguments: UploadFixture.kinds,
+        [true, false]
+    )
+    func interceptors(kind: Kind, isAllowed: Bool) async throws {
+        let fixture = try UploadFixture(kind)
+        let other = try MockServer()
+        let others = other.routeUploads("/files", kind == .tus ? .tus : .http)
+        let target = other.baseURL.appendingPathComponent("files/1").absoluteString
+        fixture.server.route("POST", "/files") { request in
+            var response = others.respond(to: request)
+            response.headers["Location"] = target
+            return response
+        }
+        let upload = fixture.operation(headers: ["From": "ada@example.com"]) { options in
+            options.interceptors = [Secrets()]
+            options.redirects = RedirectPolicy(crossOriginHeaders: isAllowed ? ["Authorization"] : [])
+        }
+        _ = try await fixture.run(upload).get()
+        expect(others.completed, equals: [fixture.bytes])
+        expect(fixture.server.requests.map { $0.headers["Authorization"] }, equals: ["Bearer secret"])
+        for request in other.requests {
+            expect(request.headers["Authorization"], equals: isAllowed ? "Bearer secret" : nil)
+            expect(request.headers["Referer"] == nil && request.headers["From"] == nil)
+            expect(request.headers["X-Kind"], equals: "film")
+        }
+    }
+
     @Test(
         "TRF-7: discard deletes the upload on the server, and the next one begins again",
         arguments: UploadFixture.kinds
