@@ -26,6 +26,13 @@ struct UploadPlan: Sendable {
         var headers = HTTPHeaders()
         /// The URL that responded.
         var url: URL?
+        /// Whether the body of a response with status 2xx was cut off.
+        var isCut = false
+        /// Whether the server may have received the message of a failure without a response.
+        var mayHaveArrived = true
+        /// Whether the call sent no message before the one that this replies to. It sends several after a redirect, a
+        /// refresh of the credential, or when an interceptor sends the message again.
+        var isFirst = true
     }
 
     enum Verdict: Equatable, Sendable {
@@ -102,13 +109,15 @@ struct UploadPlan: Sendable {
         if mustDiscover { return .discover }
         guard address != nil else { return .create }
         guard let offset else { return .ask }
-        let step = max(partSize, leastAppend)
         let end = length - offset <= step ? length : offset + step
         guard end == length else { return .append(offset..<end, completes: false) }
         // The minimum does not apply to the message that completes the upload.
         let completes = kind == .tus || end == offset || end - offset < leastAppend
         return .append(offset..<end, completes: completes)
     }
+
+    /// The length of a part.
+    private var step: Int64 { max(partSize, leastAppend) }
 
     /// Whether a message can be interrupted and the upload resumed afterwards. A message that completes the upload is
     /// left to its end.
@@ -147,7 +156,13 @@ struct UploadPlan: Sendable {
     // MARK: - Responses
 
     mutating func receive(_ reply: Reply, to message: Message) -> Verdict {
-        switch message {
+        var reply = reply
+        if reply.isCut, !(completes(message) && isEnd(reply)) {
+            // The head does not count, because the message can be repeated.
+            reply = Reply()
+        }
+        if reply.status == nil, !reply.mayHaveArrived { mayBeComplete = couldBeComplete }
+        return switch message {
         case .discover: discovered(reply)
         case .create: created(reply)
         case .ask: asked(reply)
@@ -214,7 +229,7 @@ struct UploadPlan: Sendable {
         if [403, 404, 410].contains(status) { return startOver("the server no longer has the upload") }
         guard 200..<300 ~= status else { return .failed }
         let count = Self.number(reply.headers, "Upload-Offset")
-        if kind == .http, Self.isComplete(reply.headers) == true {
+        if isEnd(reply) {
             guard mayBeComplete || count == length else {
                 return .fail(.badServerResponse, "the server ended the upload at \(count ?? 0) of \(length) bytes")
             }
@@ -230,7 +245,8 @@ struct UploadPlan: Sendable {
         if let failure = noteLimits(reply) { return failure }
         isProven = true
         if kind == .tus, found == length { return .complete }
-        mayBeComplete = false
+        // A server that has all bytes can still be busy with the message that completes the upload.
+        if found < length { mayBeComplete = false }
         confirm(found)
         return .proceed
     }
@@ -238,14 +254,14 @@ struct UploadPlan: Sendable {
     private mutating func appended(_ reply: Reply, _ range: Range<Int64>, _ completes: Bool) -> Verdict {
         offset = nil
         guard let status = reply.status else { return .failed }
-        let isFinal = kind == .http ? Self.isComplete(reply.headers) : nil
+        let isFinal = isEnd(reply)
         guard 200..<300 ~= status else {
             // The server has processed the upload, and this is the result.
-            if isFinal == true { return .rejected }
+            if isFinal { return .rejected }
             switch status {
             case 404, 410:
-                // The server has not taken this message.
-                mayBeComplete = couldBeComplete
+                // The server has not taken this message. It may have taken an earlier one of the call.
+                if reply.isFirst { mayBeComplete = couldBeComplete }
                 return startOver("the server no longer has the upload")
             case 409: return conflict(or: .failed)
             case 413 where range.count > max(Self.leastPartSize, leastAppend):
@@ -255,12 +271,12 @@ struct UploadPlan: Sendable {
             default: return .failed
             }
         }
-        if isFinal == true {
+        if isFinal {
             guard completes else {
                 let message = "the server ended the upload at \(range.upperBound) of \(length) bytes"
                 return .fail(.badServerResponse, message)
             }
-            return .complete
+            return reply.isCut ? .completeWithoutResponse : .complete
         }
         let known = kind == .http ? range.upperBound : nil
         guard let found = Self.number(reply.headers, "Upload-Offset") ?? known, found > range.lowerBound,
@@ -270,8 +286,16 @@ struct UploadPlan: Sendable {
             return conflict(or: .fail(.badServerResponse, message))
         }
         confirm(found)
-        return kind == .tus && found == length ? .complete : .proceed
+        if kind == .tus, found == length { return .complete }
+        guard found == range.upperBound || Self.isGain(found - range.lowerBound, of: Int64(range.count)) else {
+            return conflict(or: .fail(.badServerResponse, "the server takes only a few bytes of each part"))
+        }
+        return .proceed
     }
+
+    /// Returns whether so many bytes of a part are enough to go on. A server that takes one byte of each part would
+    /// otherwise receive each byte as often as a part has bytes.
+    private static func isGain(_ count: Int64, of part: Int64) -> Bool { count >= part / 16 }
 
     /// Asks for the offset, unless that was done too often without progress.
     private mutating func conflict(or verdict: Verdict) -> Verdict {
@@ -282,7 +306,8 @@ struct UploadPlan: Sendable {
     private mutating func confirm(_ found: Int64) {
         offset = found
         guard found > farthest else { return }
-        (farthest, hasGained, conflictCount) = (found, true, 0)
+        if found == length || Self.isGain(found - farthest, of: step) { conflictCount = 0 }
+        (farthest, hasGained) = (found, true)
     }
 
     /// Begins again, unless the server could have acted on the upload.
@@ -307,14 +332,19 @@ struct UploadPlan: Sendable {
 
     /// Applies the server's limits.
     ///
-    /// - Returns: the failure if the upload is too long; otherwise `nil`.
+    /// - Returns: the failure if the upload is too long, or if no part fits the limits; otherwise `nil`.
     private mutating func noteLimits(_ reply: Reply) -> Verdict? {
         let limits = limits(reply)
         if let most = limits["max-size"], most < length {
             return .fail(.unacceptableStatus, "the server takes at most \(most) bytes, but the upload has \(length)")
         }
-        if let most = limits["max-append-size"] { partSize = min(partSize, max(1, most)) }
-        if let least = limits["min-append-size"] { leastAppend = min(least, length) }
+        let (least, most) = (limits["min-append-size"] ?? 0, limits["max-append-size"] ?? .max)
+        guard most > 0, least <= most else {
+            let message = "the server's limits allow no part: max-append-size=\(most), min-append-size=\(least)"
+            return .fail(.badServerResponse, message)
+        }
+        partSize = min(partSize, most)
+        if least > 0 { leastAppend = min(least, length) }
         return nil
     }
 
@@ -333,6 +363,9 @@ struct UploadPlan: Sendable {
     private static func list(_ headers: HTTPHeaders, _ name: String) -> [String] {
         (headers[name] ?? "").split(separator: ",").map(\.trimmed).filter { !$0.isEmpty }
     }
+
+    /// Returns whether a response says that the upload has ended. Only the IETF's protocol has a field for that.
+    private func isEnd(_ reply: Reply) -> Bool { kind == .http && Self.isComplete(reply.headers) == true }
 
     private static func isComplete(_ headers: HTTPHeaders) -> Bool? {
         headers.single("Upload-Complete", .unanimous) { ["?1": true, "?0": false][$0.trimmed] ?? false }

@@ -138,6 +138,71 @@ struct UploadPlanTests {
         }
     }
 
+    @Test("TRF-7: a response that is cut off counts only if it ends the upload")
+    func cut() {
+        var creation = UploadPlan(.http, length: 10, partSize: 4)
+        let answer = UploadPlan.Reply(status: 201, headers: ["Location": "/files/7"], isCut: true)
+        expect(creation.receive(answer, to: .create), equals: .failed)
+        for kind in [ResumableUpload.Kind.tus, .http] {
+            var plan = created(kind, partSize: 10)
+            if kind == .http { expect(send(&plan, 204), equals: .proceed) }
+            plan.willSend(plan.next)
+            var last = reply(200, ["Upload-Offset": "10", "Upload-Complete": "?1"])
+            last.isCut = true
+            expect(plan.receive(last, to: plan.next), equals: kind == .tus ? .failed : .completeWithoutResponse)
+            expect(plan.mayBeComplete)
+        }
+    }
+
+    @Test("TRF-7: the upload may be complete until the server says that bytes are missing, or nothing has arrived")
+    func maybeComplete() {
+        func last() -> UploadPlan {
+            var plan = created(.http, partSize: 10)
+            expect(send(&plan, 204), equals: .proceed)
+            return plan
+        }
+        // The server can still be busy with the message that completes the upload.
+        var busy = last()
+        expect(send(&busy, nil), equals: .failed)
+        expect(send(&busy, 200, ["Upload-Offset": "10", "Upload-Complete": "?0"]), equals: .proceed)
+        expect(busy.mayBeComplete)
+        guard case .fail = send(&busy, 404) else { return expect(false, "the upload would act twice") }
+        // The server may have taken an earlier message of the call.
+        for isFirst in [true, false] {
+            var plan = last()
+            plan.willSend(plan.next)
+            var gone = reply(404)
+            gone.isFirst = isFirst
+            let verdict = plan.receive(gone, to: plan.next)
+            if case .startOver = verdict { expect(isFirst) } else { expect(!isFirst, "\(verdict)") }
+        }
+        for mayHaveArrived in [true, false] {
+            var plan = last()
+            plan.willSend(plan.next)
+            expect(plan.receive(UploadPlan.Reply(mayHaveArrived: mayHaveArrived), to: plan.next), equals: .failed)
+            expect(plan.mayBeComplete, equals: mayHaveArrived)
+        }
+    }
+
+    @Test("TRF-7: a server that takes only a few bytes of each part ends the upload")
+    func crumbs() {
+        for count in [1, 60, 64] as [Int64] {
+            for isLost in [true, false] {
+                var plan = created(.tus, length: 100_000, partSize: 1_024)
+                var (offset, sent) = (Int64(0), 0)
+                while offset < 100_000, sent < 10_000 {
+                    sent += 1
+                    offset = min(offset + count, 100_000)
+                    var verdict = send(&plan, isLost ? 409 : 204, ["Upload-Offset": "\(offset)"])
+                    if verdict == .proceed, isLost { verdict = send(&plan, 200, ["Upload-Offset": "\(offset)"]) }
+                    if verdict != .proceed { break }
+                }
+                expect(offset == 100_000, equals: count == 64, "\(count) bytes of each part, \(sent) parts")
+                expect(count == 64 || sent < 10)
+            }
+        }
+    }
+
     @Test("TRF-7: an upload that is gone each time ends")
     func goneAlways() {
         var plan = created(.tus)
@@ -155,6 +220,12 @@ struct UploadPlanTests {
         var plan = UploadPlan(.http, length: 10, partSize: 4)
         guard case .fail = send(&plan, 201, ["Location": "/a", "Upload-Limit": "max-size=9"]) else {
             return expect(false, "the upload is too long")
+        }
+        for impossible in ["max-append-size=0", "max-append-size=3, min-append-size=4"] {
+            var plan = UploadPlan(.http, length: 10, partSize: 4)
+            guard case .fail = send(&plan, 201, ["Location": "/a", "Upload-Limit": impossible]) else {
+                return expect(false, "\(impossible): no part is possible")
+            }
         }
         // The last part is too short for the server unless it completes the upload.
         let least: HTTPHeaders = ["Upload-Complete": "?0", "Upload-Limit": "min-append-size=6"]
@@ -263,7 +334,9 @@ struct UploadPlanTests {
         var actCount = 0
 
         mutating func receive(_ message: UploadPlan.Message) -> UploadPlan.Reply {
-            if Int.random(in: 0..<8, using: &generator) == 0 { return UploadPlan.Reply(status: nil) }
+            if Int.random(in: 0..<8, using: &generator) == 0 {
+                return UploadPlan.Reply(status: nil, mayHaveArrived: Bool.random(using: &generator))
+            }
             var headers: HTTPHeaders = ["Tus-Resumable": "1.0.0"]
             var status = 204
             let offset = uploads.last ?? nil
@@ -297,7 +370,10 @@ struct UploadPlanTests {
                 headers["Upload-Complete"] = isComplete ? "?1" : "?0"
             }
             if Int.random(in: 0..<8, using: &generator) == 0 { return UploadPlan.Reply(status: nil) }
-            return UploadPlan.Reply(status: status, headers: headers, url: URL(string: "https://example.com/files"))
+            let url = URL(string: "https://example.com/files")
+            var reply = UploadPlan.Reply(status: status, headers: headers, url: url)
+            reply.isCut = 200..<300 ~= status && Int.random(in: 0..<8, using: &generator) == 0
+            return reply
         }
     }
 
