@@ -264,6 +264,8 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         let identity = [
             settings.kind.rawValue, message.method.rawValue, message.url.absoluteString, source.identity(fingerprint),
             host.settings.cachePartition ?? "", user,
+            // Two entries of an outbox can have the same bytes, and both are wanted.
+            message.headers["Idempotency-Key"] ?? "",
         ]
         return (source, fingerprint, UploadJournal.path(of: identity.joined(separator: "\n"), in: settings.directory))
     }

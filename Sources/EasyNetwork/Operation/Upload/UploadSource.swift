@@ -12,6 +12,9 @@ enum UploadSource: Sendable {
         var modified: Int64?
         /// The digest of all data, or of the first and the last 64 KiB of a file.
         var digest = Data()
+
+        /// Returns whether only the dates can differ.
+        func hasSameBytes(as other: Fingerprint) -> Bool { length == other.length && digest == other.digest }
     }
 
     private static let sampleCount: Int64 = 65_536

@@ -28,6 +28,8 @@ struct UploadTransfer {
     private var plan: UploadPlan
     /// The reason why the upload in the journal cannot be resumed.
     private var mismatch: String?
+    /// Whether the upload in the journal may be complete.
+    private let wasMaybeComplete: Bool
     /// The largest number of bytes that were shown as sent. It decreases only when the upload starts over.
     private let shown = Locked<Int64?>(nil)
     /// The response to the message that completes the upload, if it does not say that it is the last one.
@@ -60,12 +62,17 @@ struct UploadTransfer {
         self.limit = limit
         user = Self.user(of: snapshot)
         var record = journal.record
-        if let known = record, known.source != fingerprint {
-            mismatch = "the file has changed since its upload began"
-        } else if let other = record?.user, other.launch == Self.launch, other != user {
+        wasMaybeComplete = record?.mayBeComplete ?? false
+        if let other = record?.user, other.launch == Self.launch, other != user {
             mismatch = "the user has signed out or in"
+        } else if let known = record?.source, known != fingerprint {
+            if wasMaybeComplete, known.hasSameBytes(as: fingerprint) {
+                // Ask the server first. If bytes are missing, the old date makes the upload begin again.
+                self.fingerprint = known
+            } else {
+                mismatch = "the file has changed since its upload began"
+            }
         }
-        // The earlier upload had other bytes or another user, so a new one cannot repeat its effect.
         if mismatch != nil { record = nil }
         let isCreated = !(settings.kind == .tus && snapshot.message.method == .patch)
         plan = UploadPlan(
@@ -90,7 +97,27 @@ struct UploadTransfer {
 
     /// Uploads all bytes.
     mutating func run() async throws(NetworkError) -> End {
+        do throws(NetworkError) {
+            return try await sendAll()
+        } catch {
+            guard plan.mayBeComplete, !error.mayHaveReachedServer else { throw error }
+            // The last message did not reach the server, but an earlier one may have completed the upload.
+            var error = error
+            (error.phase, error.attempts) = (.firstByte, max(1, error.attempts))
+            throw error
+        }
+    }
+
+    private mutating func sendAll() async throws(NetworkError) -> End {
         if let mismatch {
+            guard !wasMaybeComplete else {
+                isOver = true
+                throw NetworkError(
+                    code: .cannotSendAgain,
+                    message: "\(mismatch), after all bytes were sent; the server may have processed them",
+                    attempts: 1
+                )
+            }
             guard plan.isCreated else {
                 isOver = true
                 throw .invalidRequest("\(mismatch), and this URL has the bytes of the earlier upload")
@@ -210,11 +237,22 @@ struct UploadTransfer {
         switch result {
         case .success(let response):
             UploadPlan.Reply(status: response.statusCode, headers: response.headers, url: response.url)
-        // With this code, the status is a proxy's.
-        case .failure(let error) where error.code == .cannotConnect: UploadPlan.Reply()
-        case .failure(let error): UploadPlan.Reply(status: error.statusCode, headers: error.headers)
+        case .failure(let error):
+            UploadPlan.Reply(
+                // With this code, the status is a proxy's.
+                status: error.code == .cannotConnect ? nil : error.statusCode,
+                headers: error.headers,
+                isCut: 200..<300 ~= error.statusCode ?? 0 && cuts.contains(error.code),
+                mayHaveArrived: error.mayHaveReachedServer || error.history.count > 1,
+                isFirst: error.history.count <= 1
+            )
         }
     }
+
+    /// The codes of failures that cut off a response. The others are verdicts on the response.
+    private static let cuts: Set<NetworkError.Code> = [
+        .connectionLost, .timedOut, .notConnected, .tls, .badServerResponse,
+    ]
 
     // MARK: - What follows
 
@@ -228,16 +266,14 @@ struct UploadTransfer {
             if let offset = plan.offset { showConfirmed(offset) }
             return nil
         case .failed:
+            // The message that completes the upload may not have reached the server.
+            try save()
             try scheduleRetry(after: Self.error(of: result))
             return nil
         case .rejected:
             isOver = true
             throw Self.error(of: result)
-        case .fail(let code, let message):
-            isOver = true
-            var error = Self.error(of: result)
-            (error.code, error.message) = (code, message)
-            throw error
+        case .fail(let code, let message): throw failed(code, message, result)
         case .startOver(let reason):
             begin(again: reason)
             return nil
@@ -253,12 +289,20 @@ struct UploadTransfer {
             showConfirmed(plan.length)
             if let last { return finished(last) }
             if settings.item != nil { return try await item() }
-            isOver = true
-            throw try result.get().error(
-                .cannotParseResponse,
-                message: "the server has all bytes, but its last response was lost and cannot be requested again"
-            )
+            let message = "the server has all bytes, but its last response was lost and cannot be requested again"
+            throw failed(.cannotParseResponse, message, result)
         }
+    }
+
+    private mutating func failed(
+        _ code: NetworkError.Code,
+        _ message: String,
+        _ result: Result<NetworkResponse, NetworkError>
+    ) -> NetworkError {
+        isOver = true
+        var error = Self.error(of: result)
+        (error.code, error.message) = (code, message)
+        return error
     }
 
     private mutating func finished(_ response: NetworkResponse) -> End {
@@ -304,7 +348,7 @@ struct UploadTransfer {
     }
 
     private func save() throws(NetworkError) {
-        guard plan.isProven || plan.mayBeComplete else { return }
+        guard plan.isProven || plan.mayBeComplete || journal.record?.mayBeComplete == true else { return }
         try journal.save(
             UploadRecord(source: fingerprint, address: plan.address, mayBeComplete: plan.mayBeComplete, user: user)
         )

@@ -198,6 +198,62 @@ struct ResumedUploadTests {
         expect(fixture.journals.names, equals: [])
     }
 
+    @Test("TRF-7: a last response that is cut off does not make the upload act twice", arguments: UploadFixture.kinds)
+    func cutEnd(kind: Kind) async throws {
+        let fixture = try UploadFixture(kind, 10_000)
+        let uploads = fixture.uploads
+        fixture.server.route("POST", "/files") { request in
+            var response = MockResponse.text("created", status: 201, headers: uploads.respond(to: request).headers)
+            if uploads.offsets.count == 1 { response.fault = .truncate(after: 2) }
+            return response
+        }
+        for number in 1...2 {
+            fixture.server.route("PATCH", "/files/\(number)") { request in
+                let response = uploads.respond(to: request)
+                guard uploads.completed.count == 1 else { return response }
+                var cut = MockResponse.text("complete", headers: response.headers)
+                cut.headers["Content-Length"] = nil
+                cut.fault = .truncate(after: 2)
+                return cut
+            }
+        }
+        let result = await fixture.run(fixture.operation())
+        switch kind {
+        case .tus: _ = try result.get()
+        case .http:
+            expect(result.failure?.code == .cannotParseResponse && result.failure?.statusCode == 200, "\(result)")
+        }
+        expect(fixture.methods.filter { $0 == "POST" }.count, equals: 2)
+        expect(fixture.uploads.completed, equals: [fixture.bytes])
+        expect(fixture.journals.names, equals: [])
+    }
+
+    /// Fails before a message with this method is sent.
+    private struct Offline: RequestInterceptor {
+        let method: NetworkService.Method
+
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            if message.method == method { throw NetworkError(code: .cannotConnect) }
+            return message
+        }
+    }
+
+    @Test(
+        "TRF-7, BEY-23: after all bytes were sent, any error says that the server may have them",
+        arguments: UploadFixture.kinds
+    )
+    func maybeComplete(kind: Kind) async throws {
+        for method in [NetworkService.Method.head, .patch] {
+            let fixture = try UploadFixture(kind, 10_000)
+            fixture.uploads.failResponse(number: kind == .tus ? 1 : 2)
+            let upload = fixture.operation { $0.interceptors = [Offline(method: method)] }
+            let error = await fixture.run(upload).failure
+            expect(error?.code, equals: .cannotConnect)
+            expect(error?.mayHaveReachedServer, equals: method == .head)
+            expect(fixture.uploads.completed.count, equals: method == .head ? 1 : 0)
+        }
+    }
+
     @Test("TRF-7: the IETF's last response can be lost; then the item comes from the address that the option names")
     func lostEnd() async throws {
         for hasItem in [false, true] {

@@ -142,6 +142,50 @@ struct UploadJournalTests {
         expect(fixture.uploads.completed, equals: [bytes])
     }
 
+    /// Runs an upload of one part whose last response is lost.
+    private func loseEnd(_ fixture: UploadFixture, change: (inout RequestOptions) -> Void = { _ in }) async {
+        fixture.uploads.failResponse(number: fixture.server.requests.count + (fixture.kind == .tus ? 1 : 2))
+        let error = await fixture.run(fixture.operation(change: change)).failure
+        expect(error?.code == .connectionLost && error?.mayHaveReachedServer == true, "\(String(describing: error))")
+    }
+
+    @Test(
+        "TRF-7: after all bytes were sent, only a server that says so makes it begin again",
+        arguments: UploadFixture.kinds
+    )
+    func changedAfterEnd(kind: Kind) async throws {
+        let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "ada")
+        for change in ["date", "bytes", "user"] {
+            let fixture = try UploadFixture(kind, 10_000, retries: 0) { $0.authentication = session }
+            await loseEnd(fixture)
+            switch change {
+            case "date":
+                let path = fixture.file.path
+                try FileManager.default.setAttributes([.modificationDate: Date.distantPast], ofItemAtPath: path)
+            case "bytes": try Data(fixture.bytes.reversed()).write(to: fixture.file)
+            default: session.signIn("ada")
+            }
+            let result = await fixture.run(fixture.operation())
+            if change == "date" {
+                expect(result.failure?.code, equals: kind == .tus ? nil : .cannotParseResponse)
+            } else {
+                expect(result.failure?.code == .cannotSendAgain && result.failure?.mayHaveReachedServer == true)
+            }
+            expect(fixture.methods.filter { $0 == "POST" }.count, equals: 1, "\(change)")
+            expect(fixture.uploads.completed, equals: [fixture.bytes])
+        }
+    }
+
+    @Test("TRF-7: requests with different idempotency keys are different uploads", arguments: UploadFixture.kinds)
+    func keys(kind: Kind) async throws {
+        let fixture = try UploadFixture(kind, 10_000, retries: 0)
+        await loseEnd(fixture) { $0.idempotencyKey = "one" }
+        _ = try await fixture.run(fixture.operation { $0.idempotencyKey = "two" }).get()
+        expect(fixture.uploads.completed, equals: [fixture.bytes, fixture.bytes])
+        await fixture.run(fixture.operation { $0.idempotencyKey = "one" })
+        expect(fixture.uploads.completed.count, equals: 2)
+    }
+
     @Test("TRF-7: a file that changes during its upload begins again", arguments: UploadFixture.kinds)
     func changesMeanwhile(kind: Kind) async throws {
         let fixture = try UploadFixture(kind)
@@ -322,6 +366,46 @@ struct UploadJournalTests {
         }
     }
 
+    /// Adds secrets to every message.
+    private struct Secrets: RequestInterceptor {
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            var message = message
+            message.headers["Authorization"] = "Bearer secret"
+            message.headers["Referer"] = "https://example.com/secret"
+            message.headers["X-Kind"] = "film"
+            return message
+        }
+    }
+
+    @Test(
+        "TRF-7: another origin gets no credential of an interceptor, unless the redirect policy allows it",
+        arguments: UploadFixture.kinds,
+        [true, false]
+    )
+    func interceptors(kind: Kind, isAllowed: Bool) async throws {
+        let fixture = try UploadFixture(kind)
+        let other = try MockServer()
+        let others = other.routeUploads("/files", kind == .tus ? .tus : .http)
+        let target = other.baseURL.appendingPathComponent("files/1").absoluteString
+        fixture.server.route("POST", "/files") { request in
+            var response = others.respond(to: request)
+            response.headers["Location"] = target
+            return response
+        }
+        let upload = fixture.operation(headers: ["From": "ada@example.com"]) { options in
+            options.interceptors = [Secrets()]
+            options.redirects = RedirectPolicy(crossOriginHeaders: isAllowed ? ["Authorization"] : [])
+        }
+        _ = try await fixture.run(upload).get()
+        expect(others.completed, equals: [fixture.bytes])
+        expect(fixture.server.requests.map { $0.headers["Authorization"] }, equals: ["Bearer secret"])
+        for request in other.requests {
+            expect(request.headers["Authorization"], equals: isAllowed ? "Bearer secret" : nil)
+            expect(request.headers["Referer"] == nil && request.headers["From"] == nil)
+            expect(request.headers["X-Kind"], equals: "film")
+        }
+    }
+
     @Test(
         "TRF-7: the request's own origin gets its credentials with each message, refreshed if need be",
         arguments: UploadFixture.kinds
@@ -381,46 +465,6 @@ struct UploadJournalTests {
     }
 
     // MARK: - Discarding
-
-    /// Adds secrets to every message.
-    private struct Secrets: RequestInterceptor {
-        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
-            var message = message
-            message.headers["Authorization"] = "Bearer secret"
-            message.headers["Referer"] = "https://example.com/secret"
-            message.headers["X-Kind"] = "film"
-            return message
-        }
-    }
-
-    @Test(
-        "TRF-7: another origin gets no credential of an interceptor, unless the redirect policy allows it",
-        arguments: UploadFixture.kinds,
-        [true, false]
-    )
-    func interceptors(kind: Kind, isAllowed: Bool) async throws {
-        let fixture = try UploadFixture(kind)
-        let other = try MockServer()
-        let others = other.routeUploads("/files", kind == .tus ? .tus : .http)
-        let target = other.baseURL.appendingPathComponent("files/1").absoluteString
-        fixture.server.route("POST", "/files") { request in
-            var response = others.respond(to: request)
-            response.headers["Location"] = target
-            return response
-        }
-        let upload = fixture.operation(headers: ["From": "ada@example.com"]) { options in
-            options.interceptors = [Secrets()]
-            options.redirects = RedirectPolicy(crossOriginHeaders: isAllowed ? ["Authorization"] : [])
-        }
-        _ = try await fixture.run(upload).get()
-        expect(others.completed, equals: [fixture.bytes])
-        expect(fixture.server.requests.map { $0.headers["Authorization"] }, equals: ["Bearer secret"])
-        for request in other.requests {
-            expect(request.headers["Authorization"], equals: isAllowed ? "Bearer secret" : nil)
-            expect(request.headers["Referer"] == nil && request.headers["From"] == nil)
-            expect(request.headers["X-Kind"], equals: "film")
-        }
-    }
 
     @Test(
         "TRF-7: discard deletes the upload on the server, and the next one begins again",
