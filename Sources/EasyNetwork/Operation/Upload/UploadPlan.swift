@@ -293,7 +293,7 @@ struct UploadPlan: Sendable {
         return .proceed
     }
 
-    /// Returns whether so many bytes of a part are enough to go on. A server that takes one byte of each part would
+    /// Returns whether so many bytes of a part are enough progress. A server that takes one byte of each part would
     /// otherwise receive each byte as often as a part has bytes.
     private static func isGain(_ count: Int64, of part: Int64) -> Bool { count >= part / 16 }
 
