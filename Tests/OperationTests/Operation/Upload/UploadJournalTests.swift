@@ -461,7 +461,7 @@ struct UploadJournalTests {
         )
         _ = try await fixture.run(upload).get()
         expect(fixture.methods.filter { $0 == "POST" }.count, equals: 2)
-        expect(fixture.journals.names.count, equals: 1)
+        expect(await eventually { fixture.journals.names.count == 1 })
     }
 
     // MARK: - Discarding
