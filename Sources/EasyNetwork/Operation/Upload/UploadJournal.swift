@@ -110,9 +110,9 @@ final class UploadJournal: @unchecked Sendable {
         guard var line = try? JSONEncoder().encode(record) else { return }
         // The line break at the beginning ends a line that a kill has cut off.
         line = Data("\n".utf8) + line + Data("\n".utf8)
-        let end = lseek(descriptor, 0, SEEK_END)
+        let end = PartialFile.ownStatus(descriptor)?.st_size ?? 0
         if end > Self.byteLimit / 2 { ftruncate(descriptor, 0) }
-        let offset = end > Self.byteLimit / 2 ? 0 : max(0, end)
+        let offset = end > Self.byteLimit / 2 ? 0 : end
         let count = line.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, offset) }
         guard count == line.count, RegularFile.sync(descriptor) == 0 else {
             throw .file("the journal of the upload cannot be written to \(path)", count >= 0 ? ENOSPC : errno)

@@ -36,8 +36,17 @@ enum UploadSource: Sendable {
     /// Returns a string that names the bytes in every process. The home folder of an app has another path after an update.
     func identity(_ fingerprint: Fingerprint) -> String {
         guard case .file(let file) = self else { return "data \(fingerprint.digest.hexadecimal)" }
-        let (path, home) = (file.standardizedFileURL.path, NSHomeDirectory())
-        return "file " + (path.hasPrefix(home + "/") ? "~" + path.dropFirst(home.count) : path)
+        let path = file.standardizedFileURL.path
+        #if canImport(Darwin)
+        // `Library/Caches` in the home folder.
+        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
+        if let home = caches?.deletingLastPathComponent().deletingLastPathComponent().path,
+            path.hasPrefix(home + "/")
+        {
+            return "file ~" + path.dropFirst(home.count)
+        }
+        #endif
+        return "file " + path
     }
 
     /// Reads the fingerprint.
