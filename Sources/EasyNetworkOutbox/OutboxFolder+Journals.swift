@@ -111,7 +111,7 @@ extension OutboxFolder {
                 }
             }
             // A journal that still has files is read again.
-            rmdir(journal(name))
+            if (try? files.list(journal(name)))?.isEmpty == true { discard(journal(name)) }
             withExtendedLifetime(lock) {}
         }
         return adopted

@@ -174,7 +174,7 @@ struct OutboxUndoTests {
         await chain.ended()
     }
 
-    @Test("OPQ-14: a chain that is finished from outside is whole on disk before its callbacks", arguments: [false, true])
+    @Test("OPQ-14: a chain finished from outside is whole on disk before its callbacks", arguments: [false, true])
     func finishedFromOutside(isFull: Bool) async throws {
         let (gate, left) = (Gate(), Locked<[String]?>(nil))
         let chain = ChainOperation([booking("a"), stuck(gate)])
