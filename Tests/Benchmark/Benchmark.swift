@@ -45,7 +45,12 @@ struct Benchmark {
         let server = try LocalServer(in: ScratchFolder.choose().parent)
         defer { server.stop() }
         switch subject {
-        case .start: try StartBenchmark(report: report, server: server).run()
+        case .start:
+            #if os(Linux)
+            try StartBenchmark(report: report, server: server).run()
+            #else
+            throw TransportBenchmark.Unavailable(description: "the subject start needs Linux")
+            #endif
         case .distance: try DistanceBenchmark(report: report, server: server).run()
         default: try await UrgentWork(report: report, server: server).run()
         }
