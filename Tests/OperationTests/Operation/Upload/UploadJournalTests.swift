@@ -299,7 +299,7 @@ struct UploadJournalTests {
         // A link in its place is neither followed nor removed.
         let victim = fixture.folder.write("precious", to: "victim")
         unlink(journal)
-        symlink(victim.path, journal)
+        try FileManager.default.createSymbolicLink(atPath: journal, withDestinationPath: victim.path)
         expect(await fixture.run(fixture.operation()).failure?.code, equals: .cannotWriteFile)
         expect(fixture.folder.data("victim"), equals: Data("precious".utf8))
     }
