@@ -93,7 +93,7 @@ extension OutboxFolder {
         var adopted: [OutboxName] = []
         for name in (try? files.list(path("undo"))) ?? [] where UUID(uuidString: name) != nil && !isOwn(journal(name)) {
             let lock = Scratch.isLocked ? try? Lock.take(journal(name)) : nil
-            // Its owner can have taken it away and made another one at the same path.
+            // The owner can have taken the journal away, and made another one at the same path.
             guard !Scratch.isLocked || lock?.isAt(journal(name)) == true,
                 let found = try? files.list(journal(name))
             else { continue }
