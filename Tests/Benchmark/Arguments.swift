@@ -23,7 +23,7 @@ struct Arguments {
             case .json: "JSON that becomes structs and trees, also by Foundation; two minutes"
             case .urgent: "requests behind bulk downloads; four minutes"
             case .predictions: "runs that a timeline has predicted; a minute"
-            case .start: "the first response of a program, also of curl; half a minute"
+            case .start: "the first response of a program, and of curl; half a minute"
             case .distance: "round trips to a distant server; two minutes"
             }
         }

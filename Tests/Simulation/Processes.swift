@@ -29,7 +29,7 @@ private final class Mail: CustomStringConvertible, @unchecked Sendable {
     var (isRefused, failureCount) = (false, 0)
     /// It is not tried earlier, as long as nobody asks for that, and how many of its failures are on disk.
     var (nextTry, notedCount) = (0.0, 0)
-    /// Those of it, those of its lane that were added before, and the one that it depends on.
+    /// The messages of the entry, the earlier entries of its lane, and the entry that it depends on.
     var (messages, before, after): ([Message], [Mail], Mail?) = ([], [], nil)
 
     init(_ plan: History.Mail) { self.plan = plan }

@@ -19,11 +19,49 @@ enum KilledProgram {
         pause: ClosedRange<Int> = 0...400_000,
         seed: UInt64
     ) async throws -> [String] {
+        try await run(arguments) { process, output in
+            var said = Data()
+            while said.count < bytes {
+                let data = output.availableData
+                if data.isEmpty { break }
+                said.append(data)
+            }
+            var generator = SeededGenerator(seed: seed)
+            for _ in 0..<Int.random(in: pause, using: &generator) { _ = generator.next() }
+            process.kill()
+            said.append(try output.readToEnd() ?? Data())
+            _ = process.wait()
+            // The last line may be incomplete.
+            let text = String(decoding: said, as: UTF8.self)
+            return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+        }
+    }
+
+    /// Runs several of these programs at once.
+    ///
+    /// - Returns: the complete lines of the output of all of them.
+    static func lines(
+        of programs: [(arguments: [String], bytes: Int, seed: UInt64)],
+        pause: ClosedRange<Int>
+    ) async throws -> [String] {
+        try await withThrowingTaskGroup(of: [String].self) { group in
+            for (arguments, bytes, seed) in programs {
+                group.addTask { try await lines(of: arguments, bytes: bytes, pause: pause, seed: seed) }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+    }
+
+    /// Runs the program `Writer`, and a closure with it and its output.
+    static func run<Result: Sendable>(
+        _ arguments: [String],
+        _ use: @escaping @Sendable (ChildProcess, FileHandle) throws -> Result
+    ) async throws -> Result {
         // Not on the threads of tasks, which must not block.
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 continuation.resume(
-                    with: Result {
+                    with: Swift.Result {
                         let output = Pipe()
                         let process = try ChildProcess(
                             BuiltProgram.url("Writer"),
@@ -31,20 +69,7 @@ enum KilledProgram {
                             output: output.fileHandleForWriting
                         )
                         try output.fileHandleForWriting.close()
-                        var said = Data()
-                        while said.count < bytes {
-                            let data = output.fileHandleForReading.availableData
-                            if data.isEmpty { break }
-                            said.append(data)
-                        }
-                        var generator = SeededGenerator(seed: seed)
-                        for _ in 0..<Int.random(in: pause, using: &generator) { _ = generator.next() }
-                        process.kill()
-                        said.append(try output.fileHandleForReading.readToEnd() ?? Data())
-                        _ = process.wait()
-                        // The last line may be incomplete.
-                        let text = String(decoding: said, as: UTF8.self)
-                        return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+                        return try use(process, output.fileHandleForReading)
                     }
                 )
             }

@@ -297,7 +297,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
             return [drained, committed]
         }
         let undone = Promise<Void>()
-        drained.whenSet { self.undoSteps(.failed, in: self) { undone.set() } }
+        drained.whenSet { self.undoSteps(.failed, in: self) { _ in undone.set() } }
         return [undone]
     }
 

@@ -4,7 +4,7 @@ import Foundation
 
 /// The round trips of requests to a distant server, over new connections and over kept ones.
 struct DistanceBenchmark {
-    /// The milliseconds of a round trip. Without a distance, the time is that of the processors.
+    /// The milliseconds of a round trip. Without a distance, only processors take time.
     private static let roundTrips = [0, 20, 100]
     private static let loads = [(requests: 1, slots: 6), (6, 6), (100, 6), (100, 100)]
     private static let samples = 3

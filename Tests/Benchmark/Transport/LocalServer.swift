@@ -62,7 +62,7 @@ final class LocalServer {
 
     /// - Parameters:
     ///   - path: begins with a slash.
-    ///   - port: that of a relay to the listener; nil means its own.
+    ///   - port: the port of a relay to the listener; nil means the listener's own port.
     func url(_ path: String, over listener: Listener = .plain, port: UInt16? = nil) throws -> URL {
         let text = "\(listener.scheme)://127.0.0.1:\(port ?? self.port(of: listener))\(path)"
         guard let url = URL(string: text) else {

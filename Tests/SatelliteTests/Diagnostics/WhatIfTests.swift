@@ -181,7 +181,7 @@ struct WhatIfTests {
     func dependencies() {
         let jobs = [
             Job("sign in", 0...10), Job("settings", 10...50).with { $0.needs = ["sign in"] },
-            // It is ready two milliseconds after its dependencies have ended.
+            // The job is ready two milliseconds after its dependencies have ended.
             Job("avatar", 52...60).with { ($0.needs, $0.requested) = (["sign in", "settings"], 52) },
         ]
         let recording = MadeUp(jobs.map { job in job.with { $0.requested = $0.requested ?? $0.slots[0].lowerBound } })
@@ -452,7 +452,7 @@ struct WhatIfTests {
         replay.run()
         let picture = TimelinePicture(replay.record(record), at: MadeUp.origin)
         let row = try #require(picture.rows.first)
-        // The first run takes 15 ms in place of 30, then the delay of 70 ms follows, and the second run takes 20 ms.
+        // The first run takes 15 ms instead of 30, then the delay of 70 ms follows, and the second run takes 20 ms.
         expect(row.end == 105 && row.slots.map(\.start) == [0, 85] && row.slots.map(\.end) == [15, 105])
         expect(row.attempts.map(\.start) == [5, 90] && row.attempts.map(\.end) == [15, 100], "\(row.attempts)")
         expect(row.attempts.map { $0.phases.map(\.end) } == [[10, 15], [95, 100]], "\(row.attempts)")

@@ -99,23 +99,14 @@ struct OutboxKillTests {
                 return (program, Int.random(in: 0..<4_000, using: &generator), generator.next())
             }
             life += count
-            try await withThrowingTaskGroup(of: [String].self) { group in
-                for (program, bytes, seed) in programs {
-                    group.addTask {
-                        try await KilledProgram.lines(of: program, bytes: bytes, pause: 0...4_000_000, seed: seed)
-                    }
+            for line in try await KilledProgram.lines(of: programs, pause: 0...4_000_000) {
+                if let number = line.split(separator: " ").last.flatMap({ Int($0) }), line.hasPrefix("removed")
+                {
+                    removed.insert(number)
+                    continue
                 }
-                while let lines = try await group.next() {
-                    for line in lines {
-                        if let number = line.split(separator: " ").last.flatMap({ Int($0) }), line.hasPrefix("removed")
-                        {
-                            removed.insert(number)
-                            continue
-                        }
-                        let one = try #require(Added(line), "\(line), seed \(seed)")
-                        added[one.number] = one
-                    }
-                }
+                let one = try #require(Added(line), "\(line), seed \(seed)")
+                added[one.number] = one
             }
         }
         server.withLock { $0.isCalm = true }

@@ -156,7 +156,7 @@ struct OutboxUndoTests {
         expect(Set(server.cancelKeys).count, equals: 2)
     }
 
-    @Test("OPQ-14: after a kill an undo that fails lets the others go on")
+    @Test("OPQ-14: after a kill, an undo that fails does not hold up the others")
     func relaunchWithFailure() async throws {
         let gate = Gate()
         let chain = ChainOperation([booking("a"), booking("b"), stuck(gate)])
@@ -253,7 +253,7 @@ struct OutboxUndoTests {
         let file = try #require(kept(in: copy).max())
         try Data("nothing".utf8).write(to: URL(fileURLWithPath: root + file))
         try Data("stranger".utf8).write(to: URL(fileURLWithPath: root + "stranger"))
-        // A folder that is no journal.
+        // A folder that is not a journal.
         try FileManager.default.createDirectory(atPath: copy.path + "/undo/other", withIntermediateDirectories: false)
         let next = try outbox(in: copy)
         expect(try await next.drain(deadline: 10).isEmpty)

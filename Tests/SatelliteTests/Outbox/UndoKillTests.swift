@@ -34,11 +34,11 @@ struct UndoKillTests {
             guard parts.count == 2, let key = request.headers["Idempotency-Key"] else { return .status(400) }
             let chance = Int.random(in: 0..<40, using: &random)
             if chance == 0 { return .status(503) }
-            // An undo has come first.
+            // An undo arrived first.
             if chance == 1 || cancelled.contains(key) { return .status(422) }
             if booked[parts[0]]?[parts[1]] != nil { repeatedCount += 1 }
             booked[parts[0], default: [:]][parts[1]] = key
-            // It has acted, and its response is lost.
+            // The server has acted, and the response is lost.
             return chance == 2 ? .fault(.reset) : .json(["key": key], status: 201)
         }
 
@@ -79,19 +79,10 @@ struct UndoKillTests {
                 return (program, Int.random(in: 0..<400, using: &generator), generator.next())
             }
             life += count
-            try await withThrowingTaskGroup(of: [String].self) { group in
-                for (program, bytes, seed) in programs {
-                    group.addTask {
-                        try await KilledProgram.lines(of: program, bytes: bytes, pause: 0...4_000_000, seed: seed)
-                    }
-                }
-                while let lines = try await group.next() {
-                    for line in lines {
-                        let words = line.split(separator: " ").map(String.init)
-                        guard words.count == 2, let chain = Int(words[1]) else { continue }
-                        said[chain, default: []].insert(words[0])
-                    }
-                }
+            for line in try await KilledProgram.lines(of: programs, pause: 0...4_000_000) {
+                let words = line.split(separator: " ").map(String.init)
+                guard words.count == 2, let chain = Int(words[1]) else { continue }
+                said[chain, default: []].insert(words[0])
             }
         }
         let before = server.withLock { server in

@@ -18,7 +18,8 @@ extension GroupOperation {
         var job: NetworkOperation?
         /// The errors of the undos, in their order.
         var failures: [NetworkError] = []
-        var waiters: [@Sendable () -> Void] = []
+        /// Called with the errors of the undos. There is one as long as undos run.
+        var waiters: [@Sendable ([NetworkError]) -> Void] = []
     }
 
     /// The time in seconds that each undo has, from when it is added to the queue. It includes its wait for a slot and
@@ -44,10 +45,9 @@ extension GroupOperation {
             let message = "\(nameForMessages) has not finished; cancel it instead, which undoes its steps"
             throw NetworkError(code: .refused, message: message)
         }
-        let end = Promise<Void>()
-        undoSteps(.asked, in: nil) { end.set() }
-        guard await end.wait() != nil else { throw NetworkError(code: .cancelled) }
-        let failures = state.withLock { $0.undoing.failures }
+        let end = Promise<[NetworkError]>()
+        undoSteps(.asked, in: nil) { end.set($0) }
+        guard let failures = await end.wait() else { throw NetworkError(code: .cancelled) }
         guard var error = failures.first else { return }
         error.undoFailures = failures
         throw error
@@ -103,22 +103,26 @@ extension GroupOperation {
     final func undoSteps(
         _ input: UndoState.Input,
         in runner: GroupOperation?,
-        then done: @escaping @Sendable () -> Void
+        then done: @escaping @Sendable ([NetworkError]) -> Void
     ) {
-        let isNeeded = state.withLock { state in
+        let (isNeeded, isRunning) = state.withLock { state in
+            // A second caller waits for the undos that the first one has begun.
+            guard state.undoing.waiters.isEmpty else {
+                state.undoing.waiters.append(done)
+                return (true, true)
+            }
             let hasNested = input == .failed && state.children.contains { $0.operation is GroupOperation }
             let logic = state.undoing.logic
-            // A second caller waits for the undos that the first one has begun.
-            let isRunning = if case .undoing = logic.phase { true } else { false }
-            if !isRunning { state.undoing.failures = [] }
-            guard isRunning || logic.hasSteps || logic.isJournaled || hasNested else { return false }
-            // The runner, mostly this group itself, is released with the last undo.
-            if !isRunning { state.undoing.runner = runner }
+            state.undoing.failures = []
+            guard logic.hasSteps || logic.isJournaled || hasNested else { return (false, false) }
+            // The runner, usually this group itself, is released with the last undo.
+            state.undoing.runner = runner
             state.undoing.waiters.append(done)
-            return true
+            return (true, false)
         }
-        // Undos read files and call the user's code, which is nothing for this thread.
-        if isNeeded { WorkQueue.shared.add { self.note(input) } } else { done() }
+        if isRunning { return }
+        // Undos read files and call the user's code, which must not happen on this thread.
+        if isNeeded { WorkQueue.shared.add { self.note(input) } } else { done([]) }
     }
 
     /// Passes an event to the ``UndoState``, and performs the effects that it returns.
@@ -160,8 +164,7 @@ extension GroupOperation {
             (state.children[index].operation, state.undoing.runner, state.undoing.deadline)
         }
         if let group = child as? GroupOperation {
-            return group.undoSteps(.asked, in: runner) {
-                let failures = group.state.withLock { $0.undoing.failures }
+            return group.undoSteps(.asked, in: runner) { failures in
                 self.noteUndone(child, at: index, failures, isDone: !group.canBeUndone)
             }
         }
@@ -196,16 +199,19 @@ extension GroupOperation {
         let nested = operations.enumerated().reversed().flatMap { index, child in
             ((child as? GroupOperation)?.error?.undoFailures ?? []).map { $0.ofChild(child, at: index) }
         }
-        let (runner, waiters, journal) = state.withLock { state in
-            // A journal that still has requests is left to its store.
-            (state.undoing.runner.take(), state.undoing.waiters.take(), state.undoing.journal.take())
-        }
-        withExtendedLifetime((runner, journal)) {}
         if !isFinished {
             let failures = state.withLock { $0.undoing.failures } + nested
             core.withLock { $0.lifecycle.setUndoFailures(failures) }
         }
-        for waiter in waiters { waiter() }
+        let (runner, waiters, journal, failures) = state.withLock { state in
+            // A journal that still has requests is left to its store.
+            (
+                state.undoing.runner.take(), state.undoing.waiters.take(), state.undoing.journal.take(),
+                state.undoing.failures
+            )
+        }
+        withExtendedLifetime((runner, journal)) {}
+        for waiter in waiters { waiter(failures) }
     }
 }
 

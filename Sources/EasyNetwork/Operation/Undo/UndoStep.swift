@@ -78,7 +78,9 @@ final class UndoStep: Sendable {
 
     /// Notes the failure of the job, and the messages that it has sent.
     func noteFailure(_ error: NetworkError, _ history: [NetworkAttempt]) {
-        state.withLock { $0.mayHaveActed = history.mayHaveActed(lastPhase: error.phase) }
+        // The phase of another request's error, such as an interceptor's own, says nothing about the last message.
+        let isOfLast = history.last.map { $0.errorCode == error.code && $0.statusCode == nil } ?? false
+        state.withLock { $0.mayHaveActed = history.mayHaveActed(lastPhase: isOfLast ? error.phase : nil) }
     }
 
     /// Brings the journal up to date when the job has ended.
@@ -130,7 +132,7 @@ extension [NetworkAttempt] {
     ///
     /// - Parameter lastPhase: the phase that the last message reached; `nil` if it is not known.
     func mayHaveActed(lastPhase: TransportPhase?) -> Bool {
-        if let lastPhase, lastPhase < .send { return dropLast().mayHaveActed(lastPhase: nil) }
+        if let lastPhase, lastPhase < .send { return Array(dropLast()).mayHaveActed(lastPhase: nil) }
         return contains { attempt in
             switch attempt.errorCode {
             // A status is then the status of a proxy.
@@ -141,8 +143,4 @@ extension [NetworkAttempt] {
             return ![304, 307, 308].contains(status) && !(400..<500 ~= status)
         }
     }
-}
-
-extension ArraySlice<NetworkAttempt> {
-    fileprivate func mayHaveActed(lastPhase: TransportPhase?) -> Bool { Array(self).mayHaveActed(lastPhase: lastPhase) }
 }

@@ -284,6 +284,18 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     public func discard() async throws(NetworkError) {
         cancel()
         guard let (settings, request) = resumable else { return }
+        // Reading files and digesting data is no work for the caller's thread, often the main one.
+        let task = WorkQueue.task {
+            do throws(NetworkError) {
+                return Result<Void, NetworkError>.success(try await self.discard(request, settings))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() }.get()
+    }
+
+    private func discard(_ request: CallRequest, _ settings: ResumableUpload) async throws(NetworkError) {
         let snapshot = try request.read(for: callGroup.host)
         let (_, _, path) = try Self.plan(settings, snapshot)
         guard await claimTransfer(path, afterEnd: true) else { throw Self.taken(by: "another operation") }

@@ -421,13 +421,14 @@ struct UploadTransfer {
             if isTus {
                 let own = snapshot.message.headers["Upload-Metadata"]
                 headers["Upload-Metadata"] = if let own { own } else { try metadata() }
-                headers["Idempotency-Key"] = snapshot.message.headers["Idempotency-Key"]
+                headers["Idempotency-Key"] = creationKey
                 return (.post, headers, .data(Data()))
             }
             headers["Upload-Complete"] = "?0"
             for field in snapshot.message.headers where Self.contentFields.contains(field.name.lowercased()) {
                 headers.add(field.value, for: field.name)
             }
+            headers["Idempotency-Key"] = creationKey
             return (snapshot.message.method, headers, .data(Data()))
         case .ask: return (.head, headers, .none)
         case .append(let range, let completes):
@@ -436,6 +437,17 @@ struct UploadTransfer {
             if !isTus { headers["Upload-Complete"] = completes ? "?1" : "?0" }
             return (.patch, headers, source.body(range))
         }
+    }
+
+    /// The `Idempotency-Key` of the creation. If it replaces an upload that the server has forgotten, the key differs:
+    /// with the same key, a server may return the old upload again.
+    private var creationKey: String? {
+        guard let key = snapshot.message.headers["Idempotency-Key"], let old = journal.record?.address else {
+            return snapshot.message.headers["Idempotency-Key"]
+        }
+        let suffix = "-" + SHA256.digest(of: Data(old.absoluteString.utf8)).prefix(8).hexadecimal
+        // Some keys are quoted strings (RFC 9651, section 3.3.3).
+        return key.hasSuffix("\"") ? key.dropLast() + suffix + "\"" : key + suffix
     }
 
     /// The fields of the request that describe its body, or belong to its creation alone.

@@ -129,7 +129,7 @@ struct UndoTests {
         expect(keys, equals: ["mine", "mine"])
     }
 
-    @Test("OPQ-14: an undo is retried with one key; one that fails is in the error, and the others go on")
+    @Test("OPQ-14: an undo is retried with one key; one that fails is in the error, and the others follow")
     func undoFailures() async throws {
         server.answer("d", 422)
         server.answer("undo of c", 503)

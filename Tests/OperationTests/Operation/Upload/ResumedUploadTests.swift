@@ -153,12 +153,15 @@ struct ResumedUploadTests {
     func expired(kind: Kind) async throws {
         let fixture = try UploadFixture(kind, retries: 0)
         fixture.uploads.failResponse(number: 4)
-        await fixture.run(fixture.operation())
+        await fixture.run(fixture.operation { $0.idempotencyKey = "key" })
         fixture.uploads.expire()
-        let (reasons, result) = await startedOver(fixture, fixture.operation())
+        let (reasons, result) = await startedOver(fixture, fixture.operation { $0.idempotencyKey = "key" })
         _ = try result.get()
         expect(reasons, equals: ["the server no longer has the upload"])
         expect(fixture.uploads.completed, equals: [fixture.bytes])
+        // With the same key, a server may return the upload that it has forgotten.
+        let keys = fixture.server.requests.filter { $0.method == "POST" }.map { $0.headers["Idempotency-Key"] }
+        expect(keys.count == 2 && keys.first == "key" && keys.last != "key" && keys.last??.hasPrefix("key-") == true)
     }
 
     /// Runs the operation to its end, and returns the reasons of its new beginnings.

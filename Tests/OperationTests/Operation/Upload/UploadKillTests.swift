@@ -88,28 +88,14 @@ struct UploadKillTests {
         _ pause: UInt32,
         until condition: @escaping @Sendable () -> Bool
     ) async throws -> (Int32?, [String]) {
-        // Runs off the cooperative threads, which must not block.
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(
-                    with: Result {
-                        let output = Pipe()
-                        let process = try ChildProcess(
-                            BuiltProgram.url("Writer"),
-                            arguments,
-                            output: output.fileHandleForWriting
-                        )
-                        try output.fileHandleForWriting.close()
-                        // Paces the polling of the other process.
-                        while process.isRunning, !condition() { usleep(500) }
-                        usleep(pause)
-                        process.kill()
-                        let said = try output.fileHandleForReading.readToEnd() ?? Data()
-                        let lines = String(decoding: said, as: UTF8.self).split(separator: "\n").map(String.init)
-                        return (process.wait(), lines)
-                    }
-                )
-            }
+        try await KilledProgram.run(arguments) { process, output in
+            // The pause paces the polling of the other process. Nothing is synchronised by it.
+            while process.isRunning, !condition() { usleep(500) }
+            // The kill comes at a moment that the seed chooses.
+            usleep(pause)
+            process.kill()
+            let said = try output.readToEnd() ?? Data()
+            return (process.wait(), String(decoding: said, as: UTF8.self).split(separator: "\n").map(String.init))
         }
     }
 }

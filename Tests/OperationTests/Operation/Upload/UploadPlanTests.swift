@@ -67,7 +67,7 @@ struct UploadPlanTests {
         expect(send(&plan, 200, ["Upload-Complete": "?1"]), equals: .complete)
     }
 
-    @Test("TRF-7: the server is asked for the offset after any failure, and the upload resumes there")
+    @Test("TRF-7: HEAD asks for the offset after any failure, and the upload resumes there")
     func asks() {
         for kind in [ResumableUpload.Kind.tus, .http] {
             for status in [nil, 500, 503, 423, 429] as [Int?] {
@@ -121,7 +121,7 @@ struct UploadPlanTests {
         for kind in [ResumableUpload.Kind.tus, .http] {
             for status in [404, 410] {
                 var plan = created(kind)
-                guard case .startOver = send(&plan, status) else { return expect(false, "\(status) is no start") }
+                guard case .startOver = send(&plan, status) else { return expect(false, "\(status) continues") }
                 expect(plan.next, equals: .create)
                 var sent = created(kind, partSize: 10)
                 if kind == .http { expect(send(&sent, 204), equals: .proceed) }
@@ -283,7 +283,7 @@ struct UploadPlanTests {
         expect(http.next, equals: .ask)
         var missing = http
         guard case .fail(.badServerResponse, _) = send(&http, 200) else { return expect(false, "no Upload-Offset") }
-        guard case .fail(.badServerResponse, _) = send(&missing, 404) else { return expect(false, "it is no upload") }
+        guard case .fail(.badServerResponse, _) = send(&missing, 404) else { return expect(false, "404 fails") }
     }
 
     @Test("TRF-7: the server's address of the upload is resolved, and never leaves https")
