@@ -100,8 +100,7 @@ struct OutboxKillTests {
             }
             life += count
             for line in try await KilledProgram.lines(of: programs, pause: 0...4_000_000) {
-                if let number = line.split(separator: " ").last.flatMap({ Int($0) }), line.hasPrefix("removed")
-                {
+                if let number = line.split(separator: " ").last.flatMap({ Int($0) }), line.hasPrefix("removed") {
                     removed.insert(number)
                     continue
                 }

@@ -284,7 +284,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     public func discard() async throws(NetworkError) {
         cancel()
         guard let (settings, request) = resumable else { return }
-        // Reading files and digesting data is no work for the caller's thread, often the main one.
+        // Reading files and digesting data would block the caller's thread, often the main one.
         let task = WorkQueue.task {
             do throws(NetworkError) {
                 return Result<Void, NetworkError>.success(try await self.discard(request, settings))
@@ -292,7 +292,12 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
                 return .failure(error)
             }
         }
-        try await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() }.get()
+        let result = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        try result.get()
     }
 
     private func discard(_ request: CallRequest, _ settings: ResumableUpload) async throws(NetworkError) {
