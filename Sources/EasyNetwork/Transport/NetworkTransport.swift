@@ -156,7 +156,7 @@ extension TransportHead {
 
     /// Whether the body has a content coding.
     var hasContentCoding: Bool {
-        !headers.contentCodings.isEmpty
+        headers["Content-Encoding"] != nil && !headers.contentCodings.isEmpty
     }
 
     /// Returns the length of the body that follows, as it is delivered; nil if it is unknown.

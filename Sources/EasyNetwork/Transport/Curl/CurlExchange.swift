@@ -148,7 +148,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// Begins the head, and also the deadlines unless the exchange begins for a second time.
     func begin(now: TimeInterval) {
         begun = (begun?.time ?? now, worker?.turn ?? 0)
-        if let worker { head = CurlHead(like: worker.knownFields) }
+        if let worker { head = CurlHead(like: worker.lastHead) }
         if watch == nil, let request { watch = DeadlineWatch(request.deadlines, now: now) }
     }
 
@@ -263,7 +263,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         challenge = nil
         let schemes = handle?.long(CCURLINFO_PROXYAUTH_AVAIL) ?? 0
         worker?.isBasicWanted = schemes & (CCURLAUTH_BASIC | CCURLAUTH_DIGEST) == CCURLAUTH_BASIC
-        if let worker { head = CurlHead(like: worker.knownFields) }
+        if let worker { head = CurlHead(like: worker.lastHead) }
         (decoder, decodedBodyLimit, chunkSizes, isSendingPaused) = (nil, nil, CurlChunkSizes(), false)
         // The deadline for the response continues.
         if let request, let begun { watch = DeadlineWatch(request.deadlines, now: begun.time) }
@@ -301,18 +301,18 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         do throws(NetworkError) {
             guard let head = try head.add(line) else { return true }
             guard !isCancelled else { return false }
-            worker?.knownFields = self.head.known
+            worker?.lastHead = self.head.known
             isHTTP2 = self.head.networkProtocol.hasPrefix("HTTP/2")
             connection?.isHTTP2 = isHTTP2
             streamLimit = connection?.streamLimit
             let limit = worker?.configuration.maximumDecodedBodyCount
             decoder = head.hasContentCoding ? try CurlDecoder(head, limit: limit) : nil
-            let codings = head.headers.values(for: "Transfer-Encoding")
-            let isChunked = codings.contains { $0.lowercased().contains("chunked") }
+            let coding = head.headers["Transfer-Encoding"]
+            let isChunked = coding?.lowercased().contains("chunked") == true
             if isHTTP2 == false, isChunked { requestReports() }
             if isHTTP2 == false, !isChunked, target.isHTTPS, Self.missesTruncation, hasNoLength(head) { watchTLS() }
             // Without a decoder, a body with a content coding is passed on unchanged and has no limit.
-            if decoder != nil || !codings.isEmpty && head.hasTransferCoding {
+            if decoder != nil || head.hasTransferCoding {
                 decodedBodyLimit = limit.map(DecodedBodyLimit.init)
             }
             if isHTTP2 == true { worker?.answeredOverHTTP2.append(self) }

@@ -21,16 +21,18 @@ struct CurlHead {
     private var fieldCount = 0
     private var statusCode: Int?
     private var fields: [HTTPHeaders.Field] = []
-    /// The fields of an earlier response, and later of this one. Most fields are repeated, and need not be parsed
-    /// again.
-    private(set) var known: [HTTPHeaders.Field]
+    /// The head of an earlier response, and later this one. Most lines are repeated, and need not be parsed again.
+    private(set) var known: TransportHead
     /// The number of lines so far that equal the first known fields, which are then not copied; nil after a line
     /// differs.
     private var knownCount: Int? = 0
     /// Whether a value differs from its bytes when read as text. Such a value cannot be compared with later lines.
     private var hasKeptBytes = false
 
-    init(like known: [HTTPHeaders.Field] = []) {
+    /// A head without lines, which no response has.
+    static let none = TransportHead(statusCode: 0)
+
+    init(like known: TransportHead = Self.none) {
         self.known = known
     }
 
@@ -53,46 +55,52 @@ struct CurlHead {
         var count = bytes.count
         while count > 0, bytes[count - 1] == 0x0D || bytes[count - 1] == 0x0A { count -= 1 }
         let content = bytes[..<count]
-        // Other parsers might take these bytes for the end of the line (RFC 9110, section 5.5).
-        if Self.index(of: 0x0D, in: content) != nil || Self.index(of: 0, in: content) != nil {
-            throw Self.malformed("a line of the head contains a carriage return or NUL")
-        }
         guard let statusCode else {
+            try checkEnd(of: content)
             try readStatusLine(content)
             return nil
         }
         if count == 0 { return try end(statusCode) }
         fieldCount += 1
         guard fieldCount <= Self.fieldLimit else { throw Self.malformed("over \(Self.fieldLimit) header fields") }
+        // The earlier response was checked. Its lines are compared first.
+        let index = knownCount ?? fields.count
+        if known.headers.isField(at: index, .init(rebasing: content)) {
+            if knownCount == nil { fields.append(known.headers[index]) } else { knownCount = index + 1 }
+            return nil
+        }
+        try checkEnd(of: content)
         try addField(content)
         return nil
     }
 
+    /// Throws if other parsers might take a byte of the line for its end (RFC 9110, section 5.5).
+    private func checkEnd(of line: Bytes) throws(NetworkError) {
+        if Self.index(of: 0x0D, in: line) != nil || Self.index(of: 0, in: line) != nil {
+            throw Self.malformed("a line of the head contains a carriage return or NUL")
+        }
+    }
+
     private mutating func end(_ status: Int) throws(NetworkError) -> TransportHead? {
         if isComplete { return nil }
-        if knownCount != known.count { copyKnown() }
-        let own = knownCount == nil ? fields.take() : known
-        knownCount = nil
+        if known.statusCode == status, known.headers.count == knownCount {
+            (knownCount, isComplete) = (nil, true)
+            return known
+        }
+        copyKnown()
         // 101 ends HTTP on the connection. The client did not request it, so it is the final response.
         if (100..<200).contains(status) && status != 101 {
-            (statusCode, knownCount) = (nil, 0)
+            (statusCode, fields, knownCount) = (nil, [], 0)
             return nil
         }
-        let head = TransportHead(statusCode: status, headers: HTTPHeaders(own))
+        let head = TransportHead(statusCode: status, headers: HTTPHeaders(fields.take()))
         try head.checkLength()
-        (known, isComplete) = (hasKeptBytes ? [] : own, true)
+        (known, isComplete) = (hasKeptBytes ? Self.none : head, true)
         return head
     }
 
     private mutating func addField(_ content: Bytes) throws(NetworkError) {
-        if let count = knownCount, count < known.count, Self.line(content, isOf: known[count]) {
-            knownCount = count + 1
-            return
-        }
         copyKnown()
-        if fields.count < known.count, Self.line(content, isOf: known[fields.count]) {
-            return fields.append(known[fields.count])
-        }
         if Self.isBlank(content[content.startIndex]) {
             guard let last = fields.indices.last else {
                 throw Self.malformed("a folded line has no field before it")
@@ -119,7 +127,7 @@ struct CurlHead {
         guard let count = knownCount else { return }
         // Growing the array field by field would be most of the work.
         fields.reserveCapacity(12)
-        fields += known[..<count]
+        fields += known.headers[..<count]
         knownCount = nil
     }
 
@@ -128,20 +136,12 @@ struct CurlHead {
         // A status has three digits. A blank precedes the reason, but some servers omit it (RFC 9112, section 4).
         let digits = line[version.endIndex...].dropFirst().prefix { $0 != UInt8(ascii: " ") }
         guard version.starts(with: "HTTP/".utf8), version.dropFirst(5).first?.isDigit == true,
-            digits.count == 3, digits.allSatisfy(\.isDigit), let status = Int(String(decoding: digits, as: UTF8.self))
+            digits.count == 3, digits.allSatisfy(\.isDigit)
         else {
             throw Self.malformed("the first line is not a status line: \(text(line.prefix(80)).fieldText)")
         }
         networkProtocol = text(version)
-        statusCode = status
-    }
-
-    /// Returns whether the line is `Name: value`, byte by byte.
-    private static func line(_ line: Bytes, isOf field: HTTPHeaders.Field) -> Bool {
-        let bytes = UnsafeBufferPointer(rebasing: line)
-        let colon = field.name.utf8.count
-        return bytes.count == colon + 2 + field.raw.utf8.count && bytes.has(field.name, at: 0)
-            && bytes.has(": ", at: colon) && bytes.has(field.raw, at: colon + 2)
+        statusCode = digits.reduce(0) { 10 * $0 + Int($1 - UInt8(ascii: "0")) }
     }
 
     private static func index(of byte: UInt8, in bytes: Bytes) -> Int? {

@@ -9,6 +9,8 @@ final class CurlWorker {
     let configuration: TransportConfiguration
     /// The reason why the configuration's proxy cannot be used; nil if it can.
     let proxyProblem: NetworkError?
+    /// Whether the environment has a proxy, when the loop begins.
+    let hasSystemProxy = !ProxyConfiguration.systemProxies.isEmpty
     /// Whether libcurl has credentials that a proxy can require.
     let hasProxyPassword: Bool
     /// Whether the proxy of http URLs has required Basic, so that later messages need not wait for a challenge.
@@ -16,8 +18,8 @@ final class CurlWorker {
     let connections = CurlConnections()
     /// The header list that was created last, because most messages have the same fields as the previous one.
     var headerList: CurlHeaderList?
-    /// The fields of the last response, because most responses have the same fields as the previous one.
-    var knownFields: [HTTPHeaders.Field] = []
+    /// The head of the last response, because most responses repeat most lines of the previous one.
+    var lastHead = CurlHead.none
 
     // The reports of callbacks while the loop is inside libcurl.
 
