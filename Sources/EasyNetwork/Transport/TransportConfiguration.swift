@@ -82,7 +82,8 @@ extension TransportConfiguration {
 /// ```
 public enum ProxyConfiguration: Hashable, Sendable {
     /// On Linux, the proxy of the environment, as with the `curl` command: `http_proxy`, `https_proxy`, `all_proxy`,
-    /// and `no_proxy` for hosts that are reached directly. On Apple platforms, the proxy of the system's settings.
+    /// and `no_proxy` for hosts that are reached directly. ``CurlTransport`` looks for a proxy there once, with its first
+    /// exchange. On Apple platforms, the proxy of the system's settings.
     case system
     /// No proxy, regardless of the system's settings.
     case none

@@ -69,6 +69,9 @@ extension CurlExchange {
             try handle.set(CCURLOPT_PROXY, proxy)
             // Without this option, the exceptions of the environment would apply to this proxy, too.
             try handle.set(CCURLOPT_NOPROXY, "")
+        } else if !worker.hasSystemProxy {
+            // libcurl would look for five variables of the environment for each message.
+            try handle.set(CCURLOPT_NOPROXY, "*")
         }
         setCallbacks(of: handle)
         handle.hasCommonOptions = true
@@ -175,14 +178,18 @@ extension ProxyConfiguration {
         }
     }
 
+    /// The proxies of the environment that libcurl can use.
+    static var systemProxies: [String] {
+        let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+        return names.compactMap { name in getenv(name).map { String(cString: $0) } }
+    }
+
     /// Whether the transport can send a user and a password to a proxy over HTTP.
     var hasPassword: Bool {
         switch self {
-        case .none: return false
-        case .url(let url): return url.user != nil && url.scheme?.lowercased().hasPrefix("http") == true
-        case .system:
-            let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
-            return names.contains { getenv($0).map { String(cString: $0).contains("@") } ?? false }
+        case .none: false
+        case .url(let url): url.user != nil && url.scheme?.lowercased().hasPrefix("http") == true
+        case .system: Self.systemProxies.contains { $0.contains("@") }
         }
     }
 
