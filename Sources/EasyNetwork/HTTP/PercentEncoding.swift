@@ -65,11 +65,14 @@ enum PercentEncoding {
         return result
     }
 
+    /// Returns whether every byte is allowed, as in most strings. It may be false of a string that is not contiguous in
+    /// memory.
+    static func needsNone(_ text: some StringProtocol, _ allowed: Allowed) -> Bool {
+        text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(allowed.contains) } == true
+    }
+
     private static func encode(_ text: some StringProtocol, _ allowed: Allowed, keepsEscapes: Bool) -> String {
-        // Most strings need no encoding.
-        if text.utf8.withContiguousStorageIfAvailable({ $0.allSatisfy(allowed.contains) }) == true {
-            return String(text)
-        }
+        if needsNone(text, allowed) { return String(text) }
         return String(decoding: encode(Array(text.utf8), allowed, keepsEscapes: keepsEscapes), as: UTF8.self)
     }
 

@@ -22,7 +22,7 @@ enum URLBuilder {
     ) throws(NetworkError) -> URL {
         // With a leading byte order mark or line break from copying, an absolute URL would be read as a path.
         if let first = api.unicodeScalars.first,
-            first.value <= 0x20 || first.properties.isWhitespace || first == "\u{FEFF}"
+            first.value <= 0x20 || !first.isASCII && first.properties.isWhitespace || first == "\u{FEFF}"
         {
             throw .invalidRequest("the URL \"\(shown(api))\" must not begin with a blank")
         }
@@ -108,7 +108,10 @@ enum URLBuilder {
         let end = base.utf8.lastIndex { $0 != slash }.map { base.utf8.index(after: $0) } ?? base.startIndex
         // Remove all leading slashes, so that `//evil.example` is a path instead of another host.
         let start = path.utf8.firstIndex { $0 != slash } ?? path.endIndex
-        return String(base[..<end]) + "/" + String(path[start...])
+        var joined = String(base[..<end])
+        joined += "/"
+        joined += path[start...]
+        return joined
     }
 
     /// Joins two queries. An empty query is kept if there is no other one, because the `?` can be intended.
@@ -127,7 +130,7 @@ enum URLBuilder {
         var text = origin + path
         if let query { text += "?" + query }
         if let fragment { text += "#" + fragment }
-        if text.utf8.contains(UInt8(ascii: "%")), SegmentMark.isIn(text) {
+        if text.utf8Bytes({ $0.contains(UInt8(ascii: "%")) }), SegmentMark.isIn(text) {
             throw SegmentMark.refusal("the address \"\(shown(SegmentMark.shown(text)))\"")
         }
         guard let url = URL(string: text) else { throw .invalidRequest("\(origin) is not a valid URL") }

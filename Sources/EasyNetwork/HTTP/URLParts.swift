@@ -9,6 +9,11 @@ struct URLParts {
     private(set) var fragment: String?
 
     init(relative text: some StringProtocol) {
+        // Most references are a path that needs no encoding.
+        if PercentEncoding.needsNone(text, .path) {
+            path = String(text)
+            return
+        }
         // Compare bytes, because `?` with a combining accent is another Character.
         let bytes = text.utf8
         let hash = bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
