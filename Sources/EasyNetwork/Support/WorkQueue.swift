@@ -13,17 +13,13 @@ package enum WorkQueue {
         autoreleaseFrequency: .workItem
     )
 
-    /// The current piece of work on a thread.
-    private final class Turn {
+    /// The current piece of work on a thread. It lies on the stack of that thread, where ``key`` has its address.
+    private struct Turn {
         /// The work to run next on this thread.
         var next: (@Sendable () -> Void)?
         var isInUserCode = false
         /// The loop of a simulation; nil outside of one.
         let loop: (any WorkLoop)?
-
-        init(on loop: (any WorkLoop)?) {
-            self.loop = loop
-        }
     }
 
     private static let key: pthread_key_t = {
@@ -33,59 +29,52 @@ package enum WorkQueue {
         return key
     }()
 
-    private static var turn: Turn? {
-        pthread_getspecific(key).map { Unmanaged<Turn>.fromOpaque($0).takeUnretainedValue() }
+    private static var turn: UnsafeMutablePointer<Turn>? {
+        pthread_getspecific(key)?.assumingMemoryBound(to: Turn.self)
     }
 
     /// Runs work on this thread after the current work, or on another thread of the queue.
     static func run(_ work: @escaping @Sendable () -> Void) {
-        if let turn, turn.next == nil, !turn.isInUserCode, turn.loop == nil {
-            turn.next = work
+        if let turn, turn.pointee.next == nil, !turn.pointee.isInUserCode, turn.pointee.loop == nil {
+            turn.pointee.next = work
         } else {
             shared.add { take(work) }
         }
     }
 
     private static func take(_ first: @escaping @Sendable () -> Void) {
-        let outer = turn
-        let turn = Turn(on: outer?.loop)
-        within(turn, then: outer) {
+        within(Turn(loop: loop)) { turn in
             first()
-            while let next = turn.next {
-                turn.next = nil
-                next()
-            }
+            while let next = turn.pointee.next.take() { next() }
         }
     }
 
-    private static func within(_ turn: Turn, then outer: Turn?, _ work: () -> Void) {
-        withExtendedLifetime(turn) {
-            pthread_setspecific(key, Unmanaged.passUnretained(turn).toOpaque())
-            work()
-            pthread_setspecific(key, outer.map { Unmanaged.passUnretained($0).toOpaque() })
+    /// Runs work in a turn of its own.
+    private static func within(_ turn: Turn, _ work: (UnsafeMutablePointer<Turn>) -> Void) {
+        var turn = turn
+        let outer = self.turn
+        withUnsafeMutablePointer(to: &turn) { turn in
+            pthread_setspecific(key, turn)
+            work(turn)
+            pthread_setspecific(key, outer)
         }
     }
 
     /// Runs a part of a simulation. Everything that it adds to a queue is added to the loop.
     package static func simulate(on loop: any WorkLoop, _ work: () -> Void) {
-        let turn = Turn(on: loop)
-        turn.isInUserCode = true
-        within(turn, then: self.turn, work)
+        within(Turn(isInUserCode: true, loop: loop)) { _ in work() }
     }
 
     /// The loop of the simulation that runs on this thread; nil outside of a simulation.
-    package static var loop: (any WorkLoop)? { turn?.loop }
+    package static var loop: (any WorkLoop)? { turn?.pointee.loop }
 
     /// Runs code that can block. Work that waits for this thread, or that the code adds, runs on another thread.
     package static func userCode<Result, Failure: Error>(_ code: () throws(Failure) -> Result) throws(Failure) -> Result
     {
-        guard let turn, !turn.isInUserCode else { return try code() }
-        if let next = turn.next {
-            turn.next = nil
-            shared.add { take(next) }
-        }
-        turn.isInUserCode = true
-        defer { turn.isInUserCode = false }
+        guard let turn, !turn.pointee.isInUserCode else { return try code() }
+        if let next = turn.pointee.next.take() { shared.add { take(next) } }
+        turn.pointee.isInUserCode = true
+        defer { turn.pointee.isInUserCode = false }
         return try code()
     }
 
@@ -110,9 +99,9 @@ package enum WorkQueue {
     static func finish(_ end: @escaping @Sendable () -> Void) {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
             guard let turn else { return end() }
-            turn.isInUserCode = false
+            turn.pointee.isInUserCode = false
             end()
-            turn.isInUserCode = true
+            turn.pointee.isInUserCode = true
         } else {
             shared.add(end)
         }
