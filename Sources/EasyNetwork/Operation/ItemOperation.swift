@@ -384,8 +384,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     /// Makes the operation's call, and ends with the item of its response.
-    final func send(_ request: CallRequest) {
-        callGroup.begin(request, created: noteCall) { response, result, keep in
+    final func send(_ request: consuming CallRequest) {
+        callGroup.begin(consume request, created: noteCall) { response, result, keep in
             switch result {
             case .success(let item):
                 let isTooLate = self.state.withLock { state in

@@ -145,12 +145,11 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// ends the operation.
     open override func execute() {
         guard let call = takeRequest() else { return }
-        perform(call)
+        perform(consume call)
     }
 
     /// Sends the request that ``ItemOperation/takeRequest()`` has returned.
-    final func perform(_ call: CallRequest) {
-        var call = call
+    final func perform(_ call: consuming CallRequest) {
         // Every initializer takes a `Request`, so the cast succeeds. `as?` would look up the optional's type at run
         // time.
         // swift-format-ignore: NeverForceUnwrap
@@ -165,7 +164,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         call.cached = deliverCached
         call.keepsBody = keepsBody
         call.map = { try request.item(from: $0) }
-        send(call)
+        send(consume call)
     }
 
     /// Delivers the cache's item. The callbacks of the end wait until it is delivered.

@@ -299,8 +299,7 @@ extension NetworkOperation {
         let role = repeatRole(own)
         // The other job has the slot and the categories.
         if role.joinsAnother { (traits.occupiesSlot, traits.takesCategories) = (false, false) }
-        var keys: [LimitKey] = []
-        if let host { keys.append(.host(host.lowercased())) }
+        var keys: [LimitKey] = host.map { [.host($0.lowercased())] } ?? []
         for tag in tags { keys.append(.tag(tag)) }
         if !categories.isEmpty, traits.takesCategories {
             for category in categories.subtracting(held) { keys.append(.exclusion(category)) }

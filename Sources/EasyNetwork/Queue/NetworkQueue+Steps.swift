@@ -96,7 +96,7 @@ extension NetworkQueue {
     /// - Returns: whether the job cannot run yet, and therefore no longer has a slot.
     private func cannotRunYet(_ operation: NetworkOperation, _ reachability: NetworkReachability?) -> Bool {
         if let foreign = operation as? ForeignJob { return postpone(foreign) }
-        return hold(operation, until: reachability) || hold(operation, until: operation.client?.settings.reachability)
+        return hold(operation, until: reachability) || hold(operation, until: operation.client?.reachability)
     }
 
     /// - Parameter error: the job's error; `nil` after success.

@@ -164,7 +164,7 @@ final class BodyStream: Sendable {
         var message = message
         // A cancellation after the check above, and before `start` returns, finds no exchange. The transport therefore
         // checks `isWanted`.
-        message.isWanted = { [weak self] in self?.state.withLock { !$0.isCancelled } ?? false }
+        message.isWanted = { [state] in state.withLock { !$0.isCancelled } }
         let exchange = transport.start(message) { event in self.receive(event) }
         let (isCancelled, mustApply) = state.withLock { state in
             // The exchange may already have ended.

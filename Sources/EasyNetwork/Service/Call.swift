@@ -62,8 +62,9 @@ final class Call: Sendable {
 
     private let state: Locked<State>
 
-    init(_ request: CallRequest, in group: CallGroup, _ completion: @escaping Completion) {
-        (self.request, self.group) = (request, group)
+    init(_ request: consuming CallRequest, in group: CallGroup, _ completion: @escaping Completion) {
+        self.request = request
+        self.group = group
         let job = group.caller
         self.job = job
         queueBroadcast = job?.broadcast ?? group.broadcast
@@ -153,7 +154,7 @@ final class Call: Sendable {
             // If a stored response can no longer be read, the request is sent.
             (order, show) = (.pass(.unreadable), nil)
         } while !Task.isCancelled && conclusion.removeUnusable(after: item.failure)
-        end(conclusion, item, snapshot)
+        end(consume conclusion, item, snapshot)
     }
 
     /// Ends the call with the item or the error of its task. Not inlined, so that a waiting call does not hold its
@@ -262,7 +263,7 @@ final class Call: Sendable {
         }
         guard isFirst else { return nil }
         old.deadline?.cancel()
-        return old
+        return consume old
     }
 
     // MARK: - The deadline

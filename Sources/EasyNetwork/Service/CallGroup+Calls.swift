@@ -60,10 +60,10 @@ extension CallGroup {
     ///   - created: Gets the call before it begins.
     ///   - completion: Called exactly once, on ``WorkQueue``.
     func begin(
-        _ request: CallRequest,
+        _ request: consuming CallRequest,
         created: (Call) -> Void = { _ in },
         completion: @escaping Call.Completion
     ) {
-        Call(request, in: self, completion).start(created)
+        Call(consume request, in: self, completion).start(created)
     }
 }

@@ -211,6 +211,9 @@ public final class HostConfiguration: Sendable {
         settings.callbackQueue ?? WorkQueue.shared
     }
 
+    /// The network that jobs for the host wait for. Optional chaining to a setting copies all settings.
+    var reachability: NetworkReachability? { settings.reachability }
+
     /// Returns whether a URL has another origin than the base URL. Requests to it get neither credentials nor traces of
     /// the host.
     func isElsewhere(_ url: URL) -> Bool {

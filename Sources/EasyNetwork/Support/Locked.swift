@@ -27,14 +27,17 @@ package struct Locked<State>: @unchecked Sendable {
     private let storage: ManagedBuffer<State, pthread_mutex_t>
 
     @inline(__always)
-    package init(_ state: State) {
+    package init(_ state: consuming State) {
+        // A closure cannot move a parameter, and would copy it.
+        var state = Optional(consume state)
         storage = LockStorage<State>.create(minimumCapacity: 1) { storage in
             storage.withUnsafeMutablePointerToElements { mutex in
                 mutex.initialize(to: pthread_mutex_t())
                 // This call cannot fail without attributes.
                 pthread_mutex_init(mutex, nil)
             }
-            return state
+            // swift-format-ignore: NeverForceUnwrap
+            return state.take()!
         }
     }
 
