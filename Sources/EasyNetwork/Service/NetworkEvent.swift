@@ -56,7 +56,7 @@ public struct NetworkEvent: Sendable {
         case retryScheduled(delay: TimeInterval, after: NetworkError?)
         /// The call waits for a credential, because a sign-in or a refresh is in progress.
         case credentialAwaited
-        /// The call waits for the open circuit to its server: see ``CircuitBreaker/waits``.
+        /// The call waits for the open circuit to its server: see ``CircuitBreaker/waitsWhileOpen``.
         case circuitAwaited
         /// The call's message or its response has opened the circuit to its server. The error is the one that the next
         /// call gets.
