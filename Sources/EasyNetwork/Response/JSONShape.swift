@@ -14,7 +14,8 @@ import Foundation
 /// ```
 ///
 /// A dictionary literal is an object with these keys, and a string literal is exactly that string. Other keys are
-/// allowed. Kinds are distinguished as strictly as by the mappers: a Bool is not a number, and an integer has no
+/// allowed. The body of a response must not repeat a key of the shape, because readers differ in which value they use
+/// (RFC 8259, section 4). Kinds are distinguished as strictly as by the mappers: a Bool is not a number, and an integer has no
 /// fraction and fits into 64 bits.
 ///
 /// To check the responses of a request or a host, set ``ResponseValidation/jsonShape``.
@@ -117,8 +118,9 @@ extension JSONShape {
             return nil
         case .object(let properties):
             guard json.isObject else { break }
-            let differences = properties.compactMap { key, shape in
-                shape.difference(in: json.member(key)).map { (key: key, difference: $0) }
+            let differences = properties.compactMap { key, shape -> (key: String, difference: Difference)? in
+                if json.repeats(key) { return (key, ([], "one value", "several")) }
+                return shape.difference(in: json.member(key)).map { (key, $0) }
             }
             return differences.min { $0.key < $1.key }.map { Self.step(Self.name($0.key), $0.difference) }
         case .oneOf(let shapes):

@@ -93,6 +93,25 @@ struct JSONShapeTests {
         expect(JSONShape.oneOf(["on", .null]).mismatch(in: "off")?.hasSuffix(#"found "off""#), equals: true)
     }
 
+    @Test("RSP-3: a body must not repeat a key of the shape, of whose values each reader uses another")
+    func repeatedKey() {
+        func mismatch(_ text: String) -> String? {
+            let shape: JSONShape = ["user": ["role": .string, "name": .string.optional]]
+            do throws(NetworkError) {
+                _ = try NetworkResponse(body: Data(text.utf8)).json(shape)
+                return nil
+            } catch {
+                return error.localizedDescription
+            }
+        }
+        expect(mismatch(#"{"user": {"role": "guest", "x": 1, "x": 2}}"#), equals: nil)
+        for second in [#""role""#, #""r\u006fle""#] {
+            let text = #"{"user": {"role": "guest", "x": 1, \#(second): "admin"}}"#
+            let found = mismatch(text) ?? ""
+            expect(found.contains("$.user.role: expected one value but found several"), "\(found)")
+        }
+    }
+
     @Test("RSP-3: shapes are values, equal when they are written alike")
     func values() {
         let same: JSONShape = ["b": .string.orNull, "a": .integer.optional]

@@ -129,6 +129,16 @@ extension JSONNode {
         }
     }
 
+    /// Returns whether an object has the key more than once.
+    func repeats(_ key: String) -> Bool {
+        guard case .indexed(let index, let position) = self, index.reader.kind(position) == .object,
+            index.reader.words[position].isMarked
+        else { return false }
+        var count = 0
+        index.reader.forEach(in: position) { if index.reader.string($0) == key { count += 1 } }
+        return count > 1
+    }
+
     /// Returns the value at a dotted path into nested objects, or nil if there is none, or if the path has no dot.
     func value(atPath path: String) -> JSONNode? {
         guard path.utf8Bytes({ $0.contains(UInt8(ascii: ".")) }) else { return nil }
