@@ -311,7 +311,7 @@ package struct JobGraph<Payload> {
         job.phase = .returning
         job.ownPriority = priority
         refreshPriorities(of: [job])
-        noteReady(job, at: actions.now)
+        noteReady(job, at: actions.now, isAfterJobs: job.wait?.isAfterJobs == true)
         enqueue(job)
         admit(&actions)
         return true

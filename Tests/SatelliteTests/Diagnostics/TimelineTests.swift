@@ -134,6 +134,24 @@ struct TimelineTests {
         try expect(rows(of: page).map { $0["priority"] as? String }, equals: [nil, nil, "high", nil, nil])
     }
 
+    @Test("BEY-20: a job that is made from another's item has waited for that one")
+    func madeFromItem() async throws {
+        let transport = InMemoryTransport()
+        transport.route("GET", "/item") { _ in .text("a") }
+        let host = HostConfiguration(baseURL: URL(string: "http://api.example.com"), transport: transport)
+        let queue = NetworkQueue()
+        let timeline = Timeline()
+        timeline.record(queue)
+        let first = RequestOperation(Get(), service: EasyNetworkService(host))
+        first.name = "first"
+        let second = first.then { _ in Get() }
+        queue.addOperations([first, second], waitUntilFinished: false)
+        _ = try await second.value
+        await isEmpty(queue)
+        let waits = try rows(of: await timeline.html()).last?["waits"] as? [[String: Any]]
+        expect(waits?.first?["why"] as? String, equals: "first", "\(waits ?? [])")
+    }
+
     @Test("DIA-1: a page loads nothing, and no text from outside ends its script or its title")
     func page() async throws {
         let queue = NetworkQueue()
