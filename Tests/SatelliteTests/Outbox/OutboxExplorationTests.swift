@@ -267,7 +267,7 @@ struct OutboxExplorationTests {
         arguments: scenarios
     )
     func explore(_ scenario: Scenario) {
-        let (count, violation) = Self.walk(scenario, limit: TestLoad.count(20_000, part: 500, huge: 1_000_000))
+        let (count, violation) = Self.walk(scenario, limit: TestLoad.count(5_000, part: 500, huge: 100_000))
         if TestLoad.isHuge { print("\(scenario.testDescription): \(count) worlds") }
         expect(violation == nil, "\(violation ?? "")")
     }
