@@ -1,4 +1,5 @@
 #if os(Linux) && canImport(CCurl)
+import Foundation
 
 /// A report of libcurl about HTTP/2, parsed from text that is written for people. Text in an unknown form is ignored.
 enum CurlReport: Equatable {
@@ -14,7 +15,7 @@ enum CurlReport: Equatable {
     case lastStream(Int)
 
     init?(_ text: UnsafeRawBufferPointer) {
-        var rest = Slice(base: text, bounds: 0..<text.count)
+        var rest = Reader(bytes: text)
         if rest.skip("[HTTP/2] [") {
             guard rest.number() != nil, rest.skip("] ") else { return nil }
             if rest.skip("RESET: REFUSED_STREAM") {
@@ -35,20 +36,36 @@ enum CurlReport: Equatable {
             return nil
         }
     }
-}
 
-extension Slice<UnsafeRawBufferPointer> {
-    fileprivate mutating func skip(_ text: String) -> Bool {
-        guard starts(with: text.utf8) else { return false }
-        removeFirst(text.utf8.count)
-        return true
-    }
+    /// Reads text from its beginning. About twenty lines are read for each message over HTTP/2.
+    private struct Reader {
+        let bytes: UnsafeRawBufferPointer
+        private var position = 0
 
-    /// Reads digits; nil if there are none, or too many for an `Int`.
-    fileprivate mutating func number() -> Int? {
-        let digits = prefix(while: \.isDigit)
-        removeFirst(digits.count)
-        return Int(String(decoding: digits, as: UTF8.self))
+        init(bytes: UnsafeRawBufferPointer) {
+            self.bytes = bytes
+        }
+
+        mutating func skip(_ text: StaticString) -> Bool {
+            let count = text.utf8CodeUnitCount
+            guard bytes.count - position >= count, let start = bytes.baseAddress,
+                memcmp(start + position, text.utf8Start, count) == 0
+            else { return false }
+            position += count
+            return true
+        }
+
+        /// Reads digits; nil if there are none, or more than the 18 for which an `Int` has room.
+        mutating func number() -> Int? {
+            let start = position
+            var number = 0
+            while position < bytes.count, bytes[position].isDigit {
+                guard position < start + 18 else { return nil }
+                number = 10 * number + Int(bytes[position] - UInt8(ascii: "0"))
+                position += 1
+            }
+            return position > start ? number : nil
+        }
     }
 }
 #endif
