@@ -3,7 +3,7 @@
 
 usage: check-uploads.py WRITER FOLDER KILLS
 """
-import hashlib, os, random, signal, socket, subprocess, sys, tempfile, threading, time
+import fcntl, hashlib, os, random, signal, socket, subprocess, sys, tempfile, threading, time
 
 WRITER, WORK, KILLS = sys.argv[1], sys.argv[2], int(sys.argv[3])
 # A few kills of a small upload are enough for a quick check.
@@ -18,11 +18,15 @@ uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 """
 
 
+# The longest time in seconds that a life of the program, or the server after its kill, may take.
+LIMIT = 120
+
+
 class Relay:
     """Passes connections on to a server, and counts the bytes that clients send."""
 
     def __init__(self, port):
-        self.target, self.count, self.lock = port, 0, threading.Lock()
+        self.target, self.count, self.open, self.lock = port, 0, 0, threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -35,24 +39,52 @@ class Relay:
             except OSError:
                 client.close()
                 continue
+            with self.lock:
+                self.open += 1
             threading.Thread(target=self.copy, args=(client, server, True), daemon=True).start()
             threading.Thread(target=self.copy, args=(server, client, False), daemon=True).start()
 
-    def copy(self, source, target, is_counted):
+    def copy(self, source, target, is_request):
         try:
             while data := source.recv(262_144):
-                if is_counted:
+                if is_request:
                     with self.lock:
                         self.count += len(data)
                 target.sendall(data)
         except OSError:
             pass
-        # The server sees that a client has gone.
-        for one in (source, target):
+        # The server sees that a client has gone, and ends the connection in its turn.
+        for one, how in ((target, socket.SHUT_WR), (source, socket.SHUT_RD)):
             try:
-                one.shutdown(socket.SHUT_RDWR)
+                one.shutdown(how)
             except OSError:
                 pass
+        if not is_request:
+            with self.lock:
+                self.open -= 1
+            source.close()
+
+
+def wait(what, condition):
+    """Waits until a condition holds, at most LIMIT seconds."""
+    deadline = time.time() + LIMIT
+    while not condition():
+        if time.time() > deadline:
+            sys.exit(f"{what} took more than {LIMIT} seconds")
+        time.sleep(0.0005)
+
+
+def has_locks(folder):
+    """Returns whether the server holds the lock of a file."""
+    for name in os.listdir(folder) if os.path.exists(folder) else []:
+        try:
+            with open(f"{folder}/{name}") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            return True
+    return False
 
 
 def free_port():
@@ -82,17 +114,14 @@ def run(at_once, kills, generator):
             command = [sys.executable, "-c", APP, folder + "/server", str(port)]
             server = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            deadline = time.time() + 60
-            while socket.socket().connect_ex(("127.0.0.1", port)) and time.time() < deadline:
-                time.sleep(0.05)
+            wait("The start of the server", lambda: not socket.socket().connect_ex(("127.0.0.1", port)))
             relay, in_round = Relay(port), 0
             while True:
                 command = [WRITER, "upload", folder, str(at_once), "tus", f"http://127.0.0.1:{relay.port}/files"]
                 process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
                 # Some lives end before the first part, others after several.
                 limit = relay.count + generator.randrange(0, 5 * PART)
-                while process.poll() is None and relay.count < limit:
-                    time.sleep(0.0005)
+                wait("A life of the program", lambda: process.poll() is not None or relay.count >= limit)
                 time.sleep(generator.random() * 0.05)
                 process.send_signal(signal.SIGKILL)
                 said = process.communicate()[0]
@@ -101,6 +130,9 @@ def run(at_once, kills, generator):
                 if process.returncode == 0:
                     break
                 in_round += 1
+                # tuspyserver waits for the lock of a file on the only thread of the process that must release it. If it
+                # has not noticed yet that a client has gone, it stands still for 30 seconds, for every file.
+                wait("The server after a kill", lambda: not relay.open and not has_locks(folder + "/server/.locks"))
         finally:
             server.kill()
             server.wait()
