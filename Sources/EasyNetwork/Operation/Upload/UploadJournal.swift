@@ -22,15 +22,22 @@ struct UploadRecord: Codable, Equatable, Sendable {
 
 /// The file with the record of an upload, open and locked against other processes.
 ///
-/// Each change adds a line, so a kill leaves the lines before it. The last complete line counts. The server knows the
+/// It has two slots. Each record is written over the older one, so a kill during a write leaves the newer one. A slot
+/// has the digest of its record, because a slot that was written in part can look like a record. The server knows the
 /// offset, so the file changes only a few times. It has the URL of the upload, but no credential of the request.
 ///
 /// One task uses it, one call at a time. ``close(removing:)`` is called last.
 final class UploadJournal: @unchecked Sendable {
     // Sendable because its user makes one call at a time.
 
-    // Several lines of a few hundred bytes.
-    private static let byteLimit = 65_536
+    /// A record with its number. The next record has the next number.
+    struct Entry: Codable {
+        var number: Int
+        var record: UploadRecord
+    }
+
+    /// A record has several hundred bytes, and the URL of the upload.
+    private static let slotSize = 32_768
     /// The time in seconds for which the journals of other uploads are kept after their last use.
     private static let lifetime: TimeInterval = 30 * 24 * 3_600
     private static let suffix = ".upload"
@@ -42,7 +49,8 @@ final class UploadJournal: @unchecked Sendable {
 
     let path: String
     private var descriptor: Int32
-    private(set) var record: UploadRecord?
+    private var entry: Entry?
+    var record: UploadRecord? { entry?.record }
 
     /// Returns the path of the journal of an upload.
     ///
@@ -83,7 +91,9 @@ final class UploadJournal: @unchecked Sendable {
             }
             descriptor = opened
             DownloadLocation.letFileBeWrittenWhileLocked(path)
-            record = Self.read(opened)
+            var bytes = [UInt8](repeating: 0, count: 2 * Self.slotSize)
+            let count = pread(opened, &bytes, bytes.count, 0)
+            entry = Self.newest(in: Array(bytes.prefix(max(0, count))))
             // The date of the last use.
             futimens(opened, nil)
             Self.cleanUpOnce(folder, at: now)
@@ -92,32 +102,34 @@ final class UploadJournal: @unchecked Sendable {
         throw NetworkError(code: .refused, message: "other processes upload this to the same address")
     }
 
-    private static func read(_ descriptor: Int32) -> UploadRecord? {
-        var bytes = [UInt8](repeating: 0, count: byteLimit)
-        let count = pread(descriptor, &bytes, bytes.count, 0)
-        // The text after the last line break is a line that a kill has cut off.
-        let lines = bytes.prefix(max(0, count)).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        for line in lines.dropLast().reversed() {
-            guard let record = try? JSONDecoder().decode(UploadRecord.self, from: Data(line)) else { continue }
-            return record.version == UploadRecord.currentVersion ? record : nil
+    /// Returns the newest record of a journal's bytes.
+    static func newest(in bytes: [UInt8]) -> Entry? {
+        let entries = [bytes.prefix(slotSize), bytes.dropFirst(slotSize)].compactMap { slot -> Entry? in
+            let parts = slot.split(separator: UInt8(ascii: "\n"), maxSplits: 2)
+            guard parts.count > 1, digest(Data(parts[1])) == Data(parts[0]) else { return nil }
+            let entry = try? JSONDecoder().decode(Entry.self, from: Data(parts[1]))
+            return entry?.record.version == UploadRecord.currentVersion ? entry : nil
         }
-        return nil
+        return entries.max { $0.number < $1.number }
     }
 
-    /// Adds a record, and returns when the disk has it.
+    private static func digest(_ json: Data) -> Data { SHA256.digest(of: json).base64EncodedData() }
+
+    /// Stores a record, and returns when the disk has it.
     func save(_ record: UploadRecord) throws(NetworkError) {
         guard record != self.record else { return }
-        guard var line = try? JSONEncoder().encode(record) else { return }
-        // The line break at the beginning ends a line that a kill has cut off.
-        line = Data("\n".utf8) + line + Data("\n".utf8)
-        let end = PartialFile.ownStatus(descriptor)?.st_size ?? 0
-        if end > Self.byteLimit / 2 { ftruncate(descriptor, 0) }
-        let offset = end > Self.byteLimit / 2 ? 0 : end
+        let new = Entry(number: entry.map { $0.number &+ 1 } ?? 0, record: record)
+        guard let json = try? JSONEncoder().encode(new) else { return }
+        let line = Self.digest(json) + Data("\n".utf8) + json + Data("\n".utf8)
+        guard line.count <= Self.slotSize else {
+            throw .file("the journal of the upload cannot be written to \(path)", EFBIG)
+        }
+        let offset = off_t((new.number & 1) * Self.slotSize)
         let count = line.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, offset) }
         guard count == line.count, RegularFile.sync(descriptor) == 0 else {
             throw .file("the journal of the upload cannot be written to \(path)", count >= 0 ? ENOSPC : errno)
         }
-        self.record = record
+        entry = new
     }
 
     /// Closes the journal.

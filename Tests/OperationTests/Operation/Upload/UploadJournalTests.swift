@@ -304,6 +304,41 @@ struct UploadJournalTests {
         expect(fixture.folder.data("victim"), equals: Data("precious".utf8))
     }
 
+    /// A record, with a URL of some length.
+    private func record(_ number: Int, _ count: Int = 0) -> UploadRecord {
+        let url = "https://example.com/files/\(number)" + String(repeating: "x", count: count)
+        return UploadRecord(source: UploadSource.Fingerprint(length: 1), address: URL(string: url))
+    }
+
+    @Test("TRF-7: a kill at any byte of any write of the journal leaves the record before it, or the one after it")
+    func killedWrites() throws {
+        let folder = TestFolder()
+        let file = folder.file("journal.upload")
+        let journal = try UploadJournal(file.path, at: Date())
+        // Each slot gets a longer record, and a shorter one.
+        for (number, length) in [0, 0, 30, 30, 0, 0].enumerated() {
+            let (before, old, new) = (try Data(contentsOf: file), journal.record, record(number, length))
+            try journal.save(new)
+            let after = try Data(contentsOf: file)
+            // Nothing is cut off before the write.
+            expect(after.count >= before.count)
+            let changed = after.indices.filter { $0 >= before.count || after[$0] != before[$0] }
+            let (first, end) = (try #require(changed.first), try #require(changed.last) + 1)
+            for count in first...end {
+                // A write that ended early leaves the rest of the earlier bytes.
+                let read = UploadJournal.newest(in: Array(after.prefix(count) + before.dropFirst(count)))?.record
+                expect(read == new ? count > first : count < end && read == old, "\(number), \(count)")
+            }
+        }
+        // Long records need no more room either.
+        for number in 6..<12 { try journal.save(record(number, 10_000)) }
+        try expect(Data(contentsOf: file).count <= 65_536)
+        journal.close(removing: false)
+        let read = try UploadJournal(file.path, at: Date())
+        expect(read.record, equals: record(11, 10_000))
+        read.close(removing: true)
+    }
+
     private static func permissions(_ path: String) -> Int? {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         return (attributes?[.posixPermissions] as? NSNumber)?.intValue
