@@ -137,6 +137,8 @@ extension Outbox {
             return true
         }
         if options.resuming != nil {
+            var options = options
+            options.resuming?.journal = URL(fileURLWithPath: folder.upload(name.id))
             let upload = UploadOperation(request, options, of: service)
             upload.isWanted = willSend
             return upload
@@ -193,6 +195,8 @@ extension Outbox {
         }
         if error.code == .cancelled, !folder.has(name) {
             withExtendedLifetime(state.withLock { $0.entries.removeValue(forKey: name.id) }) {}
+            // The upload can have begun its journal after the entry had left.
+            folder.discardUpload(of: name)
             return post(.ended(name.id, .gone))
         }
         if error.code == .cancelled, isOvertaken(name.id) { return post(.ended(name.id, .overtaken)) }

@@ -9,6 +9,7 @@ import Foundation
 /// errors/    by the id of a dead letter, why it failed; also shows dependents that it is a dead letter
 /// tries/     by the id of an entry, how often it has failed, and when it is tried again
 /// outputs/   by the id of a delivered entry, its output for the entries that depend on it
+/// uploads/   by the id of an entry, the journal of its upload that resumes
 /// unique/    by the name that entries share, the names of their files; locked during a change
 /// undo/      a directory for each group of jobs, with the entries that undo it; locked while its process runs
 /// tmp/       files being written or removed, in a directory for each outbox, which holds its lock
@@ -39,7 +40,7 @@ struct OutboxFolder: Sendable {
             while let path = made.last, path != "/", !FileManager.default.fileExists(atPath: path) {
                 made.append((path as NSString).deletingLastPathComponent)
             }
-            for name in ["entries", "dead", "errors", "tries", "outputs", "unique", "undo", "tmp"] {
+            for name in ["entries", "dead", "errors", "tries", "outputs", "uploads", "unique", "undo", "tmp"] {
                 try files.makeDirectory(root + "/" + name)
             }
             for path in made {
@@ -236,6 +237,7 @@ struct OutboxFolder: Sendable {
         discard(reason(name.id))
         // The entry may have failed, and recorded a try, in the meantime.
         forgetTries(of: name.id)
+        discard(upload(name.id))
         discard(temporary)
         return true
     }
@@ -339,6 +341,16 @@ struct OutboxFolder: Sendable {
         } catch {
             discard(temporary)
         }
+    }
+
+    // MARK: - Uploads
+
+    /// Returns the path of the journal of an entry's upload.
+    func upload(_ id: UUID) -> String { path("uploads/" + id.uuidString) }
+
+    /// Removes the journal of an upload, unless its entry is still there or is a dead letter.
+    func discardUpload(of name: OutboxName) {
+        if !has(name), !exists(path(.dead, name)) { discard(upload(name.id)) }
     }
 
     // MARK: - Outputs
@@ -545,7 +557,8 @@ struct OutboxFolder: Sendable {
             Scratch.sweep(path("tmp/" + name))
         }
         // Remove leftovers that belong to no entry. Most often there are none.
-        for (folder, places) in [("errors", [Place.dead]), ("tries", [.entries, .dead])] {
+        for folder in ["errors", "tries", "uploads"] {
+            let places: [Place] = folder == "errors" ? [.dead] : [.entries, .dead]
             let names = (try? files.list(path(folder))) ?? []
             guard !names.isEmpty, let kept = try? places.flatMap({ try files.list(path($0.rawValue)) }) else {
                 continue

@@ -22,6 +22,8 @@ public struct ResumableUpload: Sendable {
     package let metadata: [String: String]
     package let directory: URL?
     package let item: (@Sendable (URL) -> String)?
+    /// The file of the journal, which its owner removes; `nil` for one in the directory.
+    package var journal: URL?
     /// Whether the body is sent in one piece if the server does not support the protocol.
     package private(set) var isOptional = false
 
@@ -44,7 +46,7 @@ public struct ResumableUpload: Sendable {
     ///     come from the file and its Content-Type. The names are ASCII without spaces and commas. A field
     ///     `Upload-Metadata` in the request's headers replaces all of them. Defaults to none.
     ///   - directory: The folder of the journals. Defaults to `nil`: the folder `uploads` in
-    ///     ``NetworkCache/defaultDirectory``.
+    ///     ``NetworkCache/defaultDirectory``. An outbox keeps the journals of its entries in its own folder instead.
     ///   - item: Returns the path or URL of the item, which is requested with GET when the upload is complete. The
     ///     closure gets the URL of the upload, and is called once, on a background thread. Defaults to `nil`: the
     ///     item is `Void`, a ``NetworkResponse``, or what ``APIRequest/item(from:)`` makes of a response without
@@ -64,7 +66,7 @@ public struct ResumableUpload: Sendable {
     ///   - partSize: The number of bytes of a message, at least 1. A limit of the server (`Upload-Limit`) takes
     ///     precedence. A kill of the process costs at most one part. Defaults to 8 MiB.
     ///   - directory: The folder of the journals. Defaults to `nil`: the folder `uploads` in
-    ///     ``NetworkCache/defaultDirectory``.
+    ///     ``NetworkCache/defaultDirectory``. An outbox keeps the journals of its entries in its own folder instead.
     ///   - item: Returns the path or URL of the item, which is requested with GET if the last response was lost. The
     ///     closure gets the URL of the upload. Defaults to `nil`: the upload then fails.
     public static func http(

@@ -117,7 +117,7 @@ struct OutboxKillTests {
         for entry in try outbox.deadLetters { try outbox.retry(entry.id) }
         let left = try await outbox.drain(deadline: 600)
         expect(left.isEmpty, "seed \(seed)")
-        for name in ["entries", "dead", "errors", "tries", "outputs", "tmp"] {
+        for name in ["entries", "dead", "errors", "tries", "outputs", "uploads", "tmp"] {
             let found = try FileManager.default.contentsOfDirectory(atPath: directory.path + "/" + name)
             // This outbox has a folder for what it writes.
             expect(found.count, equals: (name == "tmp" ? 1 : 0), "\(name), seed \(seed)")

@@ -11,6 +11,8 @@ struct UploadRecord: Codable, Equatable, Sendable {
     static let currentVersion = 1
 
     var version = UploadRecord.currentVersion
+    /// The digest of what names the upload.
+    var identity: String
     /// The state of the bytes that are uploaded.
     var source: UploadSource.Fingerprint
     /// The URL of the upload; `nil` before its creation.
@@ -54,10 +56,10 @@ final class UploadJournal: @unchecked Sendable {
 
     /// Returns the path of the journal of an upload.
     ///
-    /// - Parameter identity: A string that names the upload in every process. Only its digest is stored.
-    static func path(of identity: String, in directory: URL?) -> String {
-        let name = SHA256.digest(of: Data(identity.utf8)).prefix(16).hexadecimal
-        return (directory ?? defaultDirectory).appendingPathComponent(name + suffix, isDirectory: false).path
+    /// - Parameter identity: The digest of what names the upload in every process.
+    static func path(of identity: String, _ settings: ResumableUpload) -> String {
+        let directory = settings.directory ?? defaultDirectory
+        return (settings.journal ?? directory.appendingPathComponent(identity + suffix, isDirectory: false)).path
     }
 
     /// Opens or creates the journal, and locks it.

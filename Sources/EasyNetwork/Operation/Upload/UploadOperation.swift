@@ -176,7 +176,8 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         do throws(NetworkError) {
             try await waitWithoutSlot(until: -.infinity, callGroup.host.settings.clock) { turn.resumed }
             let snapshot = try request.read(for: callGroup.host)
-            let (source, fingerprint, path) = try Self.plan(settings, snapshot)
+            let (source, fingerprint, identity) = try Self.plan(settings, snapshot)
+            let path = UploadJournal.path(of: identity, settings)
             guard await claimTransfer(path) else { throw Self.taken(by: "another operation") }
             claimed = path
             let journal = try UploadJournal(path, at: callGroup.host.settings.clock.date)
@@ -186,6 +187,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
                 snapshot,
                 source,
                 fingerprint,
+                identity,
                 journal,
                 owner: self,
                 turn: turn,
@@ -236,11 +238,11 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         }
     }
 
-    /// Checks the request, and returns its bytes and the path of its journal.
+    /// Checks the request, and returns its bytes and the digest of what names its upload.
     private static func plan(
         _ settings: ResumableUpload,
         _ snapshot: RequestSnapshot
-    ) throws(NetworkError) -> (UploadSource, UploadSource.Fingerprint, String) {
+    ) throws(NetworkError) -> (UploadSource, UploadSource.Fingerprint, identity: String) {
         guard settings.partSize > 0 else {
             throw .invalidRequest("the partSize of an upload must be at least 1, but is \(settings.partSize)")
         }
@@ -262,12 +264,14 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         let user =
             HTTPCredential.userName(in: message.headers) ?? host.settings.authentication?.userName ?? ""
         let identity = [
-            settings.kind.rawValue, message.method.rawValue, message.url.absoluteString, source.identity(fingerprint),
-            host.settings.cachePartition ?? "", user,
+            settings.kind.rawValue, message.method.rawValue, message.url.absoluteString,
+            // The owner of a journal has one for each file, whose folder can move.
+            settings.journal == nil ? source.identity(fingerprint) : "", host.settings.cachePartition ?? "", user,
             // Two entries of an outbox can have the same bytes, and both are wanted.
             message.headers["Idempotency-Key"] ?? "",
         ]
-        return (source, fingerprint, UploadJournal.path(of: identity.joined(separator: "\n"), in: settings.directory))
+        let digest = SHA256.digest(of: Data(identity.joined(separator: "\n").utf8)).prefix(16).hexadecimal
+        return (source, fingerprint, digest)
     }
 
     private static func taken(by whom: String) -> NetworkError {
@@ -302,7 +306,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     private func discard(_ request: CallRequest, _ settings: ResumableUpload) async throws(NetworkError) {
         let snapshot = try request.read(for: callGroup.host)
-        let (_, _, path) = try Self.plan(settings, snapshot)
+        let path = UploadJournal.path(of: try Self.plan(settings, snapshot).identity, settings)
         guard await claimTransfer(path, afterEnd: true) else { throw Self.taken(by: "another operation") }
         defer { releaseTransfer(path) }
         let journal = try UploadJournal(path, at: callGroup.host.settings.clock.date)

@@ -17,6 +17,7 @@ struct UploadTransfer {
     private let settings: ResumableUpload
     private let snapshot: RequestSnapshot
     private let source: UploadSource
+    private let identity: String
     private let journal: UploadJournal
     private let owner: ServiceOperation
     private let turn: UploadTurn
@@ -51,6 +52,7 @@ struct UploadTransfer {
         _ snapshot: RequestSnapshot,
         _ source: UploadSource,
         _ fingerprint: UploadSource.Fingerprint,
+        _ identity: String,
         _ journal: UploadJournal,
         owner: ServiceOperation,
         turn: UploadTurn,
@@ -59,12 +61,14 @@ struct UploadTransfer {
     ) {
         (self.settings, self.snapshot, self.source, self.journal) = (settings, snapshot, source, journal)
         (self.owner, self.turn, self.meter, self.fingerprint) = (owner, turn, meter, fingerprint)
-        self.limit = limit
+        (self.identity, self.limit) = (identity, limit)
         user = Self.user(of: snapshot)
         var record = journal.record
         wasMaybeComplete = record?.mayBeComplete ?? false
         if let other = record?.user, other.launch == Self.launch, other != user {
             mismatch = "the user has signed out or in"
+        } else if let known = record?.identity, known != identity {
+            mismatch = "the request has changed since its upload began"
         } else if let known = record?.source, known != fingerprint {
             if wasMaybeComplete, known.hasSameBytes(as: fingerprint) {
                 // Ask the server first. If bytes are missing, the old date makes the upload begin again.
@@ -350,7 +354,13 @@ struct UploadTransfer {
     private func save() throws(NetworkError) {
         guard plan.isProven || plan.mayBeComplete || journal.record?.mayBeComplete == true else { return }
         try journal.save(
-            UploadRecord(source: fingerprint, address: plan.address, mayBeComplete: plan.mayBeComplete, user: user)
+            UploadRecord(
+                identity: identity,
+                source: fingerprint,
+                address: plan.address,
+                mayBeComplete: plan.mayBeComplete,
+                user: user
+            )
         )
     }
 

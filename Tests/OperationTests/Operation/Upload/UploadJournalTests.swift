@@ -176,6 +176,20 @@ struct UploadJournalTests {
         }
     }
 
+    @Test("TRF-7: in a journal of its owner, another request begins again", arguments: UploadFixture.kinds)
+    func ownedJournal(kind: Kind) async throws {
+        let fixture = try UploadFixture(kind, retries: 0)
+        let journal = fixture.journals.file("own")
+        fixture.uploads.failResponse(number: 4)
+        await fixture.run(fixture.operation { $0.resuming?.journal = journal })
+        expect(fixture.journals.names, equals: ["own"])
+        let other = fixture.operation(headers: ["Idempotency-Key": "other"]) { $0.resuming?.journal = journal }
+        _ = try await fixture.run(other).get()
+        expect(fixture.methods.filter { $0 == "POST" }.count, equals: 2)
+        expect(fixture.uploads.completed, equals: [fixture.bytes])
+        expect(await eventually { fixture.journals.names.isEmpty })
+    }
+
     @Test("TRF-7: requests with different idempotency keys are different uploads", arguments: UploadFixture.kinds)
     func keys(kind: Kind) async throws {
         let fixture = try UploadFixture(kind, 10_000, retries: 0)
@@ -307,7 +321,7 @@ struct UploadJournalTests {
     /// A record, with a URL of some length.
     private func record(_ number: Int, _ count: Int = 0) -> UploadRecord {
         let url = "https://example.com/files/\(number)" + String(repeating: "x", count: count)
-        return UploadRecord(source: UploadSource.Fingerprint(length: 1), address: URL(string: url))
+        return UploadRecord(identity: "a", source: UploadSource.Fingerprint(length: 1), address: URL(string: url))
     }
 
     @Test("TRF-7: a kill at any byte of any write of the journal leaves the record before it, or the one after it")
@@ -347,7 +361,7 @@ struct UploadJournalTests {
     @Test("TRF-7: old journals are removed, except open ones")
     func cleanup() throws {
         let folder = TestFolder()
-        let old = try UploadJournal(UploadJournal.path(of: "open", in: folder.url), at: Date())
+        let old = try UploadJournal(UploadJournal.path(of: "open", .tus(directory: folder.url)), at: Date())
         for name in ["a.upload", "b.txt"] {
             folder.write("x", to: name)
             try FileManager.default.setAttributes(
@@ -359,7 +373,7 @@ struct UploadJournalTests {
         for name in folder.names where name.hasSuffix(".txt") || name == "a.upload" {
             try FileManager.default.moveItem(at: folder.file(name), to: other.file(name))
         }
-        let journal = try UploadJournal(UploadJournal.path(of: "new", in: other.url), at: Date())
+        let journal = try UploadJournal(UploadJournal.path(of: "new", .tus(directory: other.url)), at: Date())
         expect(!other.names.contains("a.upload") && other.names.contains("b.txt"))
         journal.close(removing: true)
         old.close(removing: false)
