@@ -61,6 +61,9 @@ public struct NetworkAttempt: Sendable {
     /// refusal takes effect even if the response is incomplete.
     public internal(set) var errorCode: NetworkError.Code?
 
+    /// The phase in which the message failed; nil if it did not, or if that is not known.
+    var phase: TransportPhase?
+
     /// The metrics of the exchange; nil if there are none.
     public internal(set) var metrics: TransportMetrics?
 
@@ -72,6 +75,21 @@ public struct NetworkAttempt: Sendable {
 
     /// The beginning of a body that was consumed as it arrived, for a listener that requested an excerpt.
     package internal(set) var beginning: BodyExcerpt?
+
+    /// Whether a server may have processed the message.
+    ///
+    /// A server that answers with 4xx has rejected the message (RFC 9110, section 15.5), and one that answers with 307
+    /// or 308 has left it to another URL (sections 15.4.8 and 15.4.9).
+    var mayHaveActed: Bool {
+        if let phase, phase < .send { return false }
+        switch errorCode {
+        // A status is then the status of a proxy.
+        case .cannotConnect, .notConnected, .tls, .invalidRequest: return false
+        default: break
+        }
+        guard let statusCode else { return true }
+        return ![304, 307, 308].contains(statusCode) && !(400..<500 ~= statusCode)
+    }
 
     /// Returns the attempt with an excerpt of the body, for listeners. The history does not keep the excerpt.
     func adding(beginning: BodyExcerpt?) -> NetworkAttempt {

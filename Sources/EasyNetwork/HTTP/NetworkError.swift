@@ -178,8 +178,9 @@ public struct NetworkError: Error, Sendable {
     }
 
     /// Whether the server might have received the request, so that sending it again might repeat its effect. True if
-    /// the transport cannot determine this.
+    /// the transport cannot determine this, and if an earlier message of the ``history`` might have had an effect.
     public var mayHaveReachedServer: Bool {
+        if history.contains(where: \.mayHaveActed) { return true }
         if let phase, phase < .send { return false }
         if statusCode != nil, code != .notCached { return true }
         if phase != nil { return true }

@@ -30,10 +30,10 @@ extension ItemOperation {
         }
         withExtendedLifetime((source, delegate, unreported)) {}
         // The user's code may have finished the operation.
-        if let error {
+        if error != nil {
             // The history is complete only when the call begins no other message.
             call?.cancel()
-            option({ $0.undo })?.noteFailure(error, call?.history ?? [])
+            option({ $0.undo })?.noteFailure(call?.history ?? [])
         }
         var done = done
         if let keep {

@@ -214,6 +214,7 @@ extension Call.Attempts {
             history = call.noteEnd { attempt in
                 attempt.statusCode = error.statusCode
                 attempt.errorCode = error.code
+                attempt.phase = error.phase
                 attempt.metrics = error.metrics
             }
             mayHaveReached = adopted(error).mayHaveReachedServer

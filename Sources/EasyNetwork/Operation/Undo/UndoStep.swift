@@ -76,11 +76,9 @@ final class UndoStep: Sendable {
         return request
     }
 
-    /// Notes the failure of the job, and the messages that it has sent.
-    func noteFailure(_ error: NetworkError, _ history: [NetworkAttempt]) {
-        // The phase of another request's error, such as an interceptor's own, says nothing about the last message.
-        let isOfLast = history.last.map { $0.errorCode == error.code && $0.statusCode == nil } ?? false
-        state.withLock { $0.mayHaveActed = history.mayHaveActed(lastPhase: isOfLast ? error.phase : nil) }
+    /// Notes that the job has failed, and the messages that it has sent.
+    func noteFailure(_ history: [NetworkAttempt]) {
+        state.withLock { $0.mayHaveActed = history.contains(where: \.mayHaveActed) }
     }
 
     /// Brings the journal up to date when the job has ended.
@@ -121,26 +119,5 @@ final class UndoStep: Sendable {
             return true
         }
         return (try? journal.handOver(id)) != nil
-    }
-}
-
-extension [NetworkAttempt] {
-    /// Returns whether a server may have processed one of the messages.
-    ///
-    /// A server that answers with 4xx has rejected the message (RFC 9110, section 15.5), and one that answers with 307
-    /// or 308 has left it to another URL (sections 15.4.8 and 15.4.9).
-    ///
-    /// - Parameter lastPhase: the phase that the last message reached; `nil` if it is not known.
-    func mayHaveActed(lastPhase: TransportPhase?) -> Bool {
-        if let lastPhase, lastPhase < .send { return Array(dropLast()).mayHaveActed(lastPhase: nil) }
-        return contains { attempt in
-            switch attempt.errorCode {
-            // A status is then the status of a proxy.
-            case .cannotConnect, .notConnected, .tls, .invalidRequest: return false
-            default: break
-            }
-            guard let status = attempt.statusCode else { return true }
-            return ![304, 307, 308].contains(status) && !(400..<500 ~= status)
-        }
     }
 }

@@ -247,7 +247,7 @@ struct UploadTransfer {
                 status: error.code == .cannotConnect ? nil : error.statusCode,
                 headers: error.headers,
                 isCut: 200..<300 ~= error.statusCode ?? 0 && cuts.contains(error.code),
-                mayHaveArrived: error.mayHaveReachedServer || error.history.count > 1,
+                mayHaveArrived: error.mayHaveReachedServer,
                 isFirst: error.history.count <= 1
             )
         }

@@ -96,6 +96,27 @@ struct UndoTests {
         expect(outcomes.withLock { $0.count }, equals: 1)
     }
 
+    /// Fails before a message that follows another one.
+    private struct Offline: RequestInterceptor {
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            guard !context.history.isEmpty else { return message }
+            var error = NetworkError(code: .connectionLost)
+            error.phase = .connect
+            throw error
+        }
+    }
+
+    @Test("OPQ-14: an interceptor's error before a retry does not hide that the first message was sent")
+    func failingRetry() async {
+        server.answer("a lost", 1)
+        let options = RequestOptions(interceptors: [Offline()], idempotencyKey: "key")
+        let chain = ChainOperation([RequestOperation(undoable: "a", host, options)])
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(chain.error?.phase == .connect && chain.error?.mayHaveReachedServer == true)
+        expect(server.booked == ["a"] && server.cancelled == ["a"])
+    }
+
     @Test("OPQ-14: a POST with the user's own key is retried and undone by that key")
     func ownKey() async {
         server.answer("a lost", 1)
@@ -355,25 +376,31 @@ struct UndoTests {
 
     @Test("OPQ-14: a server has acted unless it cannot have received the request, or has rejected it")
     func mayHaveActed() {
-        func attempt(_ status: Int?, _ code: NetworkError.Code? = nil) -> NetworkAttempt {
+        func attempt(
+            _ status: Int?,
+            _ code: NetworkError.Code? = nil,
+            _ phase: TransportPhase? = nil
+        ) -> NetworkAttempt {
             let request = NetworkError.Request(method: "POST", url: URL(fileURLWithPath: "/"))
-            return NetworkAttempt(request: request, statusCode: status, errorCode: code)
+            return NetworkAttempt(request: request, statusCode: status, errorCode: code, phase: phase)
         }
         let acted = [
             attempt(200), attempt(500), attempt(303), attempt(302), attempt(nil), attempt(nil, .connectionLost),
-            attempt(nil, .timedOut), attempt(200, .connectionLost),
+            attempt(nil, .timedOut), attempt(200, .connectionLost), attempt(nil, .timedOut, .send),
         ]
-        for attempt in acted { expect([attempt].mayHaveActed(lastPhase: nil), "\(attempt)") }
+        for attempt in acted { expect(attempt.mayHaveActed, "\(attempt)") }
         let not = [
             attempt(400), attempt(409), attempt(429), attempt(307), attempt(nil, .cannotConnect),
             attempt(502, .cannotConnect), attempt(nil, .tls), attempt(nil, .notConnected),
+            attempt(nil, .timedOut, .tls),
         ]
-        for attempt in not { expect(![attempt].mayHaveActed(lastPhase: nil), "\(attempt)") }
-        expect(![NetworkAttempt]().mayHaveActed(lastPhase: nil))
-        expect(![attempt(nil, .timedOut)].mayHaveActed(lastPhase: .tls))
-        expect([attempt(nil, .timedOut)].mayHaveActed(lastPhase: .send))
-        // A retry is rejected, but the message before it may have been processed.
-        expect([attempt(nil, .connectionLost), attempt(409)].mayHaveActed(lastPhase: .body))
-        expect([attempt(nil, .connectionLost), attempt(nil, .timedOut)].mayHaveActed(lastPhase: .connect))
+        for attempt in not { expect(!attempt.mayHaveActed, "\(attempt)") }
+        // A retry is rejected or cannot connect, but the message before it may have been processed.
+        var error = NetworkError(code: .cannotConnect)
+        error.phase = .connect
+        for (first, isSent) in [(attempt(nil, .connectionLost), true), (attempt(401), false)] {
+            error.adopt([first, attempt(nil, .cannotConnect, .connect)])
+            expect(error.mayHaveReachedServer, equals: isSent)
+        }
     }
 }
