@@ -109,21 +109,24 @@ extension GroupOperation {
 
     private func childDidFinish(_ child: NetworkOperation, at index: Int) {
         guard let undo = child.option({ $0.undo }) else {
-            let canBeUndone = (child as? GroupOperation)?.canBeUndone ?? false
-            return childDidEnd(child, at: index, canBeUndone: canBeUndone)
+            let hasSteps = (child as? GroupOperation)?.hasStepsToUndo ?? false
+            // A group that has failed has undone its steps.
+            let end = child.error == nil ? UndoState.Input.ended(index) : .endedHalfUndone(index)
+            return childDidEnd(child, at: index, hasSteps ? end : nil)
         }
         let outcome = child.stepOutcome
-        guard undo.isJournaled else { return childDidEnd(child, at: index, canBeUndone: outcome != nil) }
+        let end = outcome.map { _ in UndoState.Input.ended(index) }
+        guard undo.isJournaled else { return childDidEnd(child, at: index, end) }
         // The journal is a file, and its requests are made by the user's code.
         WorkQueue.shared.add {
             WorkQueue.userCode { undo.settle(outcome) }
-            self.childDidEnd(child, at: index, canBeUndone: outcome != nil)
+            self.childDidEnd(child, at: index, end)
         }
     }
 
-    private func childDidEnd(_ child: NetworkOperation, at index: Int, canBeUndone: Bool) {
+    private func childDidEnd(_ child: NetworkOperation, at index: Int, _ end: UndoState.Input?) {
         // Note the end before the ends of the children that the failure of this one cancels.
-        if canBeUndone { note(.ended(index)) }
+        if let end { note(end) }
         let error = child.error
         if let error { childDidFail(child, at: index, error) }
         let then = state.withLock { state in

@@ -33,6 +33,8 @@ struct OutboxPhoto: APIRequest, Codable {
 final class FailingOutboxFiles: CacheFiles, @unchecked Sendable {
     // Sendable because the state is behind its lock.
     private let state = Locked((step: 0, failing: 0..<0))
+    /// Called before a rename, with the path of the file.
+    let willRename = Locked<(@Sendable (String) -> Void)?>(nil)
 
     /// Has steps fail, counted from now on.
     func fail(_ steps: Range<Int>) {
@@ -58,6 +60,7 @@ final class FailingOutboxFiles: CacheFiles, @unchecked Sendable {
     }
 
     override func rename(_ path: String, to newPath: String) throws {
+        willRename.withLock { $0 }?(path)
         try step()
         try super.rename(path, to: newPath)
     }

@@ -240,6 +240,70 @@ struct OutboxUndoTests {
         expect(await eventually { kept().isEmpty })
     }
 
+    @Test("OPQ-14: if a full disk cannot store the undo requests again, undo() undoes nothing and says so")
+    func askedOnFullDisk() async throws {
+        let outbox = try outbox()
+        let chain = ChainOperation([booking("a"), booking("b")])
+        chain.undoneBy = outbox
+        queue.addOperation(chain)
+        await chain.ended()
+        for _ in 0..<2 {
+            files.fail(0..<1_000)
+            let error = await #expect(throws: NetworkError.self) { try await chain.undo() }
+            expect(error?.code == .cannotWriteFile && error?.undoFailures.count == 1)
+            expect(error?.message?.hasPrefix("the undo requests cannot be stored again: ") == true)
+            expect(server.cancelled.isEmpty && kept().isEmpty && chain.error == nil)
+        }
+        files.fail(0..<0)
+        let seen = Locked<[Int]>([])
+        files.willRename.exchange { _ in seen.withLock { $0.append(kept().count) } }
+        try await chain.undo()
+        expect(server.cancelled, equals: ["b", "a"])
+        // They were on disk again before the first one was sent.
+        expect(seen.withLock { $0.count }, equals: 1)
+    }
+
+    @Test("OPQ-14: a chain that is cancelled while it becomes whole says if its undo requests were not on disk")
+    func cancelledAtCommitOnFullDisk() async throws {
+        let chain = ChainOperation([booking("a")])
+        chain.undoneBy = try outbox()
+        let files = files
+        files.willRename.exchange { [weak chain] path in
+            // The rename that takes the journal away, and its sync, still succeed.
+            guard path.contains("/undo/"), chain?.error == nil else { return }
+            chain?.cancel()
+            files.fail(2..<1_000)
+        }
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(chain.error?.code, equals: .cancelled)
+        expect(chain.error?.undoFailures.map(\.code), equals: [.cannotWriteFile])
+        expect(server.cancelled, equals: ["a"])
+    }
+
+    @Test("OPQ-14: a job is stored by the group that has an outbox, and refused if two have one")
+    func severalGroups() async throws {
+        let (outbox, gate) = (try outbox(), Gate())
+        let a = booking("a")
+        let groups = [ChainOperation([a]), ChainOperation([a, stuck(gate)])]
+        groups[1].undoneBy = outbox
+        queue.addOperations(groups)
+        await gate.opened()
+        expect(groups[0].isFinished || kept().count == 1)
+        await groups[0].ended()
+        expect(kept().count, equals: 1)
+        groups[1].cancel()
+        await groups[1].ended()
+        expect(server.cancelled == ["a"] && kept().isEmpty)
+        let b = booking("b")
+        let others = [ChainOperation([b]), ChainOperation([b])]
+        for group in others { group.undoneBy = outbox }
+        queue.addOperations(others)
+        for group in others { await group.ended() }
+        expect(b.error?.code == .invalidRequest && server.booked == ["a"])
+        expect(b.error?.message?.hasPrefix("undoneBy must be set for only one ") == true)
+    }
+
     @Test("OPQ-14: a damaged journal loses no other undo, and becomes a dead letter")
     func damaged() async throws {
         let gate = Gate()

@@ -30,15 +30,16 @@ extension GroupOperation {
     }
 
     /// Undoes the steps of a group that has finished, last first, and waits for the end of these undos. Steps that were
-    /// undone before are skipped, and undos that have failed are tried again. The undos run as jobs of the group's
-    /// queue. Cancelling the task ends only the wait. See ``RequestOperation/undo``.
+    /// undone before are skipped, and undos that have failed are tried again, even those of nested groups. The undos run
+    /// as jobs of the group's queue. Cancelling the task ends only the wait. See ``RequestOperation/undo``.
     ///
     /// ```swift
     /// try await trip.undo()
     /// ```
     ///
-    /// - Throws: ``NetworkError/Code/refused`` if the group has not finished: cancel it, which undoes its steps. The
-    ///   error of the first undo that failed, with all of them in ``NetworkError/undoFailures``.
+    /// - Throws: ``NetworkError/Code/refused`` if the group has not finished: cancel it, which undoes its steps.
+    ///   ``NetworkError/Code/cannotWriteFile`` if `undoneBy` cannot store the undo requests again; nothing is undone then.
+    ///   The error of the first undo that failed, with all of them in ``NetworkError/undoFailures``.
     ///   ``NetworkError/Code/cancelled`` if the task was cancelled.
     public final func undo() async throws(NetworkError) {
         guard isFinished else {
@@ -94,8 +95,8 @@ extension GroupOperation {
 
     // MARK: - The undos
 
-    /// Whether the group has succeeded and has steps to undo.
-    final var canBeUndone: Bool { error == nil && state.withLock { $0.undoing.logic.hasSteps } }
+    /// Whether the group has steps to undo.
+    final var hasStepsToUndo: Bool { state.withLock { $0.undoing.logic.hasSteps } }
 
     /// Undoes the steps, if it must, and then calls `done`.
     ///
@@ -134,7 +135,7 @@ extension GroupOperation {
                 state.withLock { $0.undoing.committed.take() }?.set()
             case .fail: failToCommit()
             case .commit: WorkQueue.shared.add { self.note(.committed(self.commit())) }
-            case .reopen: try? state.withLock { $0.undoing.journal }?.reopen()
+            case .reopen: note(.reopened(reopen()))
             case .undo(let index): WorkQueue.shared.add { self.undoStep(at: index) }
             case .end: endUndoing()
             }
@@ -147,6 +148,18 @@ extension GroupOperation {
             return true
         } catch {
             state.withLock { $0.undoing.commitError = error }
+            return false
+        }
+    }
+
+    private func reopen() -> Bool {
+        do throws(NetworkError) {
+            try state.withLock { $0.undoing.journal }?.reopen()
+            return true
+        } catch {
+            var error = error
+            error.message = "the undo requests cannot be stored again" + (error.message.map { ": \($0)" } ?? "")
+            state.withLock { $0.undoing.failures.append(error) }
             return false
         }
     }
@@ -165,21 +178,22 @@ extension GroupOperation {
         }
         if let group = child as? GroupOperation {
             return group.undoSteps(.asked, in: runner) { failures in
-                self.noteUndone(child, at: index, failures, isDone: !group.canBeUndone)
+                self.noteUndone(child, at: index, failures, isDone: !group.hasStepsToUndo)
             }
         }
-        guard let undo = child.option({ $0.undo }), let outcome = child.stepOutcome,
-            let request = WorkQueue.userCode({ undo.request(for: outcome) }), let step = child as? ServiceOperation
+        guard let step = child as? ServiceOperation, let undo = step.option({ $0.undo }), let outcome = step.stepOutcome
         else { return noteUndone(child, at: index, [], isDone: true) }
+        let ended: UndoStep.Ended = { error, isDone in
+            self.noteUndone(child, at: index, error.map { [$0] } ?? [], isDone: isDone)
+        }
+        guard let request = WorkQueue.userCode({ undo.undo(outcome, ended) }) else { return }
         let operation = step.undoOperation(request, undo)
         operation.name = "undo of \(child.name ?? "job \(index + 1)")"
         operation.deadline = deadline
         operation.whenFinished {
             let error = operation.acceptedError
             // The journal is a file.
-            WorkQueue.shared.add {
-                self.noteUndone(child, at: index, error.map { [$0] } ?? [], isDone: undo.noteUndone(error))
-            }
+            WorkQueue.shared.add { undo.noteUndone(error) }
         }
         state.withLock { $0.undoing.job = operation }
         // An undo is a part of its group, which a barrier or a shutdown of the queue waits for.
@@ -204,11 +218,9 @@ extension GroupOperation {
             core.withLock { $0.lifecycle.setUndoFailures(failures) }
         }
         let (runner, waiters, journal, failures) = state.withLock { state in
-            // A journal that still has requests is left to its store.
-            (
-                state.undoing.runner.take(), state.undoing.waiters.take(), state.undoing.journal.take(),
-                state.undoing.failures
-            )
+            // A journal that still has requests is left to its store. A whole group can still be undone later.
+            let journal = state.undoing.logic.phase == .over ? state.undoing.journal.take() : nil
+            return (state.undoing.runner.take(), state.undoing.waiters.take(), journal, state.undoing.failures)
         }
         withExtendedLifetime((runner, journal)) {}
         for waiter in waiters { waiter(failures) }

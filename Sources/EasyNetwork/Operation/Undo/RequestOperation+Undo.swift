@@ -30,6 +30,9 @@ extension RequestOperation {
     /// undone sends its own request: it is not joined with others, and does not read the cache. An upload with
     /// ``RequestOptions/resuming`` cannot be undone, and ends with ``NetworkError/Code/invalidRequest``.
     ///
+    /// A job in several batches or chains is undone once, by the first of them that undoes its jobs. Only one of them
+    /// can have `undoneBy`. Otherwise, the job ends with ``NetworkError/Code/invalidRequest``.
+    ///
     /// The closure is called once on a background thread. It stays with the job, for ``GroupOperation/undo()``.
     public final var undo: (@Sendable (StepOutcome<Request.Item>) -> (any APIRequest)?)? {
         get {
@@ -59,7 +62,7 @@ extension RequestOperation {
         do throws(NetworkError) {
             // The requests are made and encoded by the user's code, and the journal is a file.
             try WorkQueue.userCode { () throws(NetworkError) in
-                try undo.begin(key, in: try outermostUndoGroup?.undoJournal())
+                try undo.begin(key, in: try undoGroup()?.undoJournal())
             }
             guard hasOutcome else { return true }
             // The operation was cancelled before its group could know of the journal. Nothing is sent.
@@ -71,13 +74,20 @@ extension RequestOperation {
         }
     }
 
-    /// The outermost group around the operation that stores undo requests: the steps of the inner groups are final only
-    /// with that one.
-    private var outermostUndoGroup: GroupOperation? {
-        var (found, next): (GroupOperation?, GroupOperation?) = (nil, groups.first)
-        while let group = next {
-            if group.undoStore != nil { found = group }
-            next = group.groups.first
+    /// Returns the group that stores undo requests; `nil` for none. Of nested groups it is the outermost one: the steps
+    /// of the inner groups are final only with that one.
+    private func undoGroup() throws(NetworkError) -> GroupOperation? {
+        var found: GroupOperation?
+        for group in groups {
+            var (outermost, next): (GroupOperation?, GroupOperation?) = (nil, group)
+            while let group = next {
+                if group.undoStore != nil { outermost = group }
+                next = group.groups.first
+            }
+            guard found == nil || outermost == nil || found === outermost else {
+                throw .invalidRequest("undoneBy must be set for only one of the batches and chains of a job with undo")
+            }
+            found = found ?? outermost
         }
         return found
     }

@@ -3,15 +3,16 @@
 /// ```
 /// open ── completed ──▶ committing ── committed ──▶ whole
 ///   │                       │ failed                  │ asked, failed
-///   └─────── failed ────────┴──────▶ undoing ◀────────┘
-///                                    undoing ── undone ──▶ over
+///   │                       │                         ▼
+///   └─────── failed ────────┴──────▶ undoing ◀──── reopening
+///                                    undoing ── undone ──▶ over ── asked ──▶ undoing
 /// ```
 ///
 /// Steps are identified by their index. They are undone one at a time, the one that ended last first. A step whose undo
 /// fails does not hold up the others. It is undone again if the user asks for it.
 ///
 /// With a journal, a chain counts as whole only when that is on disk. Steps of a whole group are undone only after the
-/// journal has been opened again.
+/// journal has been opened again. If it cannot be opened, the group stays whole, unless it has failed.
 struct UndoState: Hashable, Sendable {
     enum Phase: Hashable {
         case open
@@ -19,6 +20,8 @@ struct UndoState: Hashable, Sendable {
         /// when the journal is done.
         case committing(hasFailed: Bool)
         case whole
+        /// The journal is opened again.
+        case reopening(isAsked: Bool)
         case undoing(Int)
         case over
     }
@@ -26,6 +29,8 @@ struct UndoState: Hashable, Sendable {
     enum Input: Hashable {
         /// A step has ended that can be undone: it has succeeded, or it may have reached the server.
         case ended(Int)
+        /// A nested group has failed and undone its steps, and some of these undos have failed.
+        case endedHalfUndone(Int)
         /// All steps have succeeded, and the group has no outcome yet.
         case completed
         case committed(Bool)
@@ -33,6 +38,8 @@ struct UndoState: Hashable, Sendable {
         case failed
         /// The group has finished, and the user wants it undone.
         case asked
+        /// The journal has been opened again, or could not be.
+        case reopened(Bool)
         /// The undo of a step has ended. If it is not done, it can be tried again.
         case undone(Int, isDone: Bool)
     }
@@ -52,10 +59,12 @@ struct UndoState: Hashable, Sendable {
     /// Whether undo requests are stored on disk.
     var isJournaled = false
     private(set) var phase = Phase.open
-    /// The steps to undo, in the order in which they ended.
+    /// The steps that are not undone, in the order in which they ended.
     private var steps: [Int] = []
-    /// The steps whose undo has failed, in the order of their undos.
-    private var failed: [Int] = []
+    /// Those of the steps that are undone only if the user asks, because they have undone themselves before.
+    private var halfUndone: Set<Int> = []
+    /// The steps that are still to be undone before the group ends.
+    private var round: [Int] = []
 
     /// Whether there is a step to undo.
     var hasSteps: Bool { !steps.isEmpty }
@@ -64,44 +73,56 @@ struct UndoState: Hashable, Sendable {
     var isUncommitted: Bool {
         switch phase {
         case .open, .committing: isJournaled
-        case .whole, .undoing, .over: false
+        case .whole, .reopening, .undoing, .over: false
         }
     }
 
     mutating func handle(_ input: Input) -> [Effect] {
         switch (input, phase) {
         case (.ended(let step), _): steps.append(step)
+        case (.endedHalfUndone(let step), _):
+            steps.append(step)
+            halfUndone.insert(step)
         case (.completed, .open):
             phase = isJournaled ? .committing(hasFailed: false) : .whole
             return [isJournaled ? .commit : .succeed]
         case (.committed(let isWhole), .committing(let hasFailed)):
-            if hasFailed { return begin(reopens: isWhole) }
+            if hasFailed { return isWhole ? reopen(isAsked: false) : begin(isAsked: false) }
             phase = isWhole ? .whole : .open
             return [isWhole ? .succeed : .fail]
         case (.failed, .committing), (.asked, .committing): phase = .committing(hasFailed: true)
-        case (.failed, .open), (.asked, .open), (.asked, .over): return begin(reopens: false)
-        case (.failed, .whole), (.asked, .whole): return begin(reopens: isJournaled)
+        case (.failed, .whole), (.asked, .whole):
+            return isJournaled ? reopen(isAsked: input == .asked) : begin(isAsked: input == .asked)
+        case (.reopened(let isOpen), .reopening(let isAsked)):
+            if isOpen || !isAsked { return begin(isAsked: isAsked) }
+            phase = .whole
+            return [.end]
+        case (.failed, .open), (.asked, .open), (.asked, .over): return begin(isAsked: input == .asked)
         case (.undone(let step, let isDone), .undoing(let current)) where step == current:
-            if !isDone { failed.append(step) }
+            // The step is near the end, because the last one is undone first.
+            if isDone, let index = steps.lastIndex(of: step) { steps.remove(at: index) }
             return next()
         default: break
         }
         return []
     }
 
-    private mutating func begin(reopens: Bool) -> [Effect] {
-        let effects = next()
-        return reopens ? [.reopen] + effects : effects
+    private mutating func reopen(isAsked: Bool) -> [Effect] {
+        phase = .reopening(isAsked: isAsked)
+        return [.reopen]
+    }
+
+    private mutating func begin(isAsked: Bool) -> [Effect] {
+        round = isAsked ? steps : steps.filter { !halfUndone.contains($0) }
+        return next()
     }
 
     private mutating func next() -> [Effect] {
-        if let step = steps.popLast() {
-            phase = .undoing(step)
-            return [.undo(step)]
+        guard let step = round.popLast() else {
+            phase = .over
+            return [.end]
         }
-        phase = .over
-        // Should the user ask again, the same order applies.
-        (steps, failed) = (failed.reversed(), [])
-        return [.end]
+        phase = .undoing(step)
+        return [.undo(step)]
     }
 }

@@ -27,6 +27,8 @@ public enum StepOutcome<Item: Sendable>: Sendable {
 
 /// How one job is undone, and what is known about its messages.
 final class UndoStep: Sendable {
+    /// The end of an undo: its error, and whether nothing is left to do in this process.
+    typealias Ended = @Sendable (NetworkError?, _ isDone: Bool) -> Void
     typealias MakeRequest = @Sendable (StepOutcome<any Sendable>) -> (any APIRequest)?
 
     private struct State {
@@ -35,6 +37,15 @@ final class UndoStep: Sendable {
         var journal: (any UndoJournal)?
         /// The request in the journal.
         var request: (any APIRequest)?
+        var isSettled = false
+        var progress = Progress.none
+    }
+
+    private enum Progress {
+        case none
+        /// An undo runs. The closures are called when it has ended.
+        case underWay([Ended])
+        case done
     }
 
     let makeRequest: MakeRequest
@@ -81,9 +92,9 @@ final class UndoStep: Sendable {
         state.withLock { $0.mayHaveActed = history.contains(where: \.mayHaveActed) }
     }
 
-    /// Brings the journal up to date when the job has ended.
+    /// Brings the journal up to date when the job has ended. The job can be in several groups.
     func settle(_ outcome: StepOutcome<any Sendable>?) {
-        guard let journal = state.withLock({ $0.journal }) else { return }
+        guard let journal = state.withLock({ exchange(&$0.isSettled, with: true) ? nil : $0.journal }) else { return }
         guard case .succeeded? = outcome else {
             if outcome == nil { journal.forget(id) }
             return
@@ -102,22 +113,43 @@ final class UndoStep: Sendable {
         state.withLock { $0.journal }?.forget(id)
     }
 
-    /// Returns the request that undoes the job; `nil` if there is nothing to undo.
-    func request(for outcome: StepOutcome<any Sendable>) -> (any APIRequest)? {
+    /// Begins to undo the job, or waits for the end if another group has begun this.
+    ///
+    /// - Returns: the request to send, whose end is passed to ``noteUndone(_:)``; `nil` if there is none to send.
+    func undo(_ outcome: StepOutcome<any Sendable>, _ ended: @escaping Ended) -> (any APIRequest)? {
+        let (before, isJournaled, request) = state.withLock { state in
+            let before = state.progress
+            switch before {
+            case .none: state.progress = .underWay([ended])
+            case .underWay(let others): state.progress = .underWay(others + [ended])
+            case .done: break
+            }
+            return (before, state.journal != nil, state.request)
+        }
+        switch before {
+        case .none: break
+        case .underWay: return nil
+        case .done:
+            ended(nil, true)
+            return nil
+        }
         // A server can refuse a key that comes with another request, so the stored one is sent.
-        let (isJournaled, request) = state.withLock { ($0.journal != nil, $0.request) }
-        return isJournaled ? request : makeRequest(outcome)
+        if let request = isJournaled ? request : makeRequest(outcome) { return request }
+        end(nil, isDone: true)
+        return nil
     }
 
     /// Notes the end of the undo.
-    ///
-    /// - Returns: whether nothing is left to do in this process.
-    func noteUndone(_ error: NetworkError?) -> Bool {
-        guard let journal = state.withLock({ $0.journal }) else { return error == nil }
-        guard error != nil else {
-            journal.forget(id)
-            return true
+    func noteUndone(_ error: NetworkError?) {
+        var isDone = error == nil
+        if let journal = state.withLock({ $0.journal }) {
+            if isDone { journal.forget(id) } else { isDone = (try? journal.handOver(id)) != nil }
         }
-        return (try? journal.handOver(id)) != nil
+        end(error, isDone: isDone)
+    }
+
+    private func end(_ error: NetworkError?, isDone: Bool) {
+        let progress = state.withLock { exchange(&$0.progress, with: isDone ? .done : .none) }
+        if case .underWay(let ended) = progress { for ended in ended { ended(error, isDone) } }
     }
 }

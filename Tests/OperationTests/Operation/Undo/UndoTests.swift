@@ -318,6 +318,137 @@ struct UndoTests {
         expect(chain.error == nil && queue.operationCount == 0)
     }
 
+    @Test("OPQ-14: undo() tries the failed undos of nested groups again, and no others")
+    func askedNested() async throws {
+        server.answer("c", 422)
+        server.answer("undo of b", 404)
+        let inner = ChainOperation([booking("a"), booking("b"), booking("c")])
+        let chain = ChainOperation([booking("first"), ChainOperation([inner])])
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(server.cancelled, equals: ["a", "first"])
+        server.answer("undo of b", 409)
+        do {
+            try await chain.undo()
+            Issue.record("an undo has failed")
+        } catch {
+            expect(error.statusCode == 409 && error.undoFailures.count == 1)
+            expect(error.message, equals: "job 2: job 1: job 2, 'b'")
+        }
+        try await chain.undo()
+        try await chain.undo()
+        expect(server.cancelled, equals: ["a", "first", "b"])
+    }
+
+    @Test("OPQ-14: undo() of a whole batch also tries the failed undos of a chain that failed in it")
+    func askedCollectAll() async throws {
+        server.answer("b", 422)
+        server.answer("undo of a", 404)
+        let inner = ChainOperation([booking("a"), booking("b")])
+        let c = booking("c")
+        c.addDependency(inner, policy: .allowFailure)
+        let batch = BatchOperation([inner, c], policy: .collectAll)
+        queue.addOperation(batch)
+        await batch.ended()
+        expect(batch.error == nil && server.cancelled.isEmpty)
+        try await batch.undo()
+        try await batch.undo()
+        expect(server.cancelled, equals: ["c", "a"])
+        expect(server.cancelKeys.count, equals: 3)
+    }
+
+    /// Books with a name through a transport that the test controls.
+    private func book(_ exchange: SteeredTransport.Exchange?) throws {
+        let exchange = try #require(exchange)
+        exchange.head(200, ["Content-Type": "application/json"])
+        exchange.body(#"{"name": "a", "key": "k"}"#)
+        exchange.end()
+    }
+
+    private func end(_ exchange: SteeredTransport.Exchange?, _ status: Int) throws {
+        let exchange = try #require(exchange)
+        exchange.head(status)
+        exchange.end()
+    }
+
+    /// Returns the statuses of the undos that have failed.
+    private func undo(_ group: GroupOperation) async -> [Int?] {
+        do throws(NetworkError) {
+            try await group.undo()
+            return []
+        } catch {
+            return error.undoFailures.map(\.statusCode)
+        }
+    }
+
+    @Test("OPQ-14: a call of undo() during another one gets the errors of the same round, and a later one its own")
+    func askedMeanwhile() async throws {
+        let transport = SteeredTransport()
+        let chain = ChainOperation([RequestOperation(undoable: "a", transport.host())])
+        queue.addOperation(chain)
+        try book(await transport.exchange(0))
+        await chain.ended()
+        let calls = (0..<2).map { _ in
+            Task {
+                let first = await undo(chain)
+                return [first, first.isEmpty ? [] : await undo(chain)]
+            }
+        }
+        let isJoined = await eventually { chain.state.withLock { $0.undoing.waiters.count } == 2 }
+        expect(isJoined)
+        try end(await transport.exchange(1), 409)
+        // Both try again, together or one after the other, and it is undone once.
+        try end(await transport.exchange(2), 204)
+        for call in calls { expect(await call.value, equals: [[409], []]) }
+        expect(await undo(chain), equals: [])
+        expect(transport.exchanges.count, equals: 3)
+    }
+
+    // MARK: - Several groups
+
+    @Test("OPQ-14: a job in several groups, or twice in one, is undone once")
+    func severalGroups() async throws {
+        let a = booking("a")
+        let chain = ChainOperation([a])
+        let failing = TestJob { $0.finish(NetworkError(code: .refused)) }
+        failing.addDependency(chain)
+        let batch = BatchOperation([a, a, failing])
+        queue.addOperation(chain)
+        queue.addOperation(batch)
+        await batch.ended()
+        expect(chain.error == nil && batch.error?.code == .refused)
+        expect(server.cancelled, equals: ["a"])
+        try await chain.undo()
+        try await batch.undo()
+        expect(server.cancelKeys.count, equals: 1)
+    }
+
+    @Test("OPQ-14: while one group undoes a job, another one waits for that; if it fails, either can try again")
+    func severalGroupsAtOnce() async throws {
+        let transport = SteeredTransport()
+        let a = RequestOperation(undoable: "a", transport.host())
+        let groups = [ChainOperation([a]), ChainOperation([a])]
+        queue.addOperations(groups)
+        try book(await transport.exchange(0))
+        for group in groups { await group.ended() }
+        let failing = Task { await undo(groups[0]) }
+        try end(await transport.exchange(1), 409)
+        expect(await failing.value, equals: [409])
+        let first = Task { await undo(groups[1]) }
+        let exchange = await transport.exchange(2)
+        let hasEnded = Locked(false)
+        let second = Task {
+            let failures = await undo(groups[0])
+            hasEnded.exchange(true)
+            return failures
+        }
+        expect(await staysFalse { hasEnded.withLock { $0 } })
+        try end(exchange, 204)
+        expect(await first.value, equals: [])
+        expect(await second.value, equals: [])
+        expect(transport.exchanges.count, equals: 3)
+    }
+
     @Test("OPQ-14: many calls of undo() at once undo each step once; a cancelled call goes away, its undos don't")
     func askedAtOnce() async throws {
         let chain = ChainOperation([booking("a"), booking("b")])
@@ -402,5 +533,20 @@ struct UndoTests {
             error.adopt([first, attempt(nil, .cannotConnect, .connect)])
             expect(error.mayHaveReachedServer, equals: isSent)
         }
+    }
+
+    @Test("OPQ-14: a nested group that has undone itself in part is undone again only if the user asks")
+    func halfUndone() {
+        var logic = UndoState()
+        for input in [UndoState.Input.ended(0), .endedHalfUndone(1), .ended(2)] { _ = logic.handle(input) }
+        expect(logic.handle(.failed), equals: [.undo(2)])
+        expect(logic.handle(.undone(2, isDone: true)), equals: [.undo(0)])
+        expect(logic.handle(.undone(0, isDone: false)), equals: [.end])
+        expect(logic.handle(.asked), equals: [.undo(1)])
+        expect(logic.handle(.undone(1, isDone: false)), equals: [.undo(0)])
+        expect(logic.handle(.undone(0, isDone: true)), equals: [.end])
+        expect(logic.handle(.asked), equals: [.undo(1)])
+        expect(logic.handle(.undone(1, isDone: true)), equals: [.end])
+        expect(!logic.hasSteps && logic.handle(.asked) == [.end])
     }
 }
