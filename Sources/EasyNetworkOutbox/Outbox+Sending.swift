@@ -1,10 +1,6 @@
 import EasyNetwork
 import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// An attempt to send an entry: whether it can be sent now, its job, and what the job's end means.
 extension Outbox {
     /// The bounds of the delay after a failure, and the longest `Retry-After` that is respected, in seconds.
@@ -113,8 +109,7 @@ extension Outbox {
         let inputs = after.isEmpty ? [] : try folder.outputs(of: after)
         let request = try request(in: record, of: name.type, inputs: inputs)
         var options = request.options
-        options.idempotencyKey = name.id.uuidString
-        options.customURLRequest?.setValue(name.id.uuidString, forHTTPHeaderField: "Idempotency-Key")
+        options.setKey(name.id.uuidString)
         // Two entries can have the same request, and both must be delivered.
         options.repeatPolicy = .allow
         if record.fileCount > 0, let body = try RequestBuilder.body(of: request.body) {

@@ -249,7 +249,7 @@ extension ServiceOperation {
 
 extension RequestOptions {
     /// Sets the `Idempotency-Key` of the request, even of a ``customURLRequest``.
-    mutating func setKey(_ key: String) {
+    package mutating func setKey(_ key: String) {
         idempotencyKey = key
         customURLRequest?.setValue(key, forHTTPHeaderField: Call.Attempts.keyField)
     }

@@ -2,15 +2,6 @@ import Foundation
 
 /// What a later process must know about an upload to resume it.
 struct UploadRecord: Codable, Equatable, Sendable {
-    /// The signed-in user, in one process. The next process does not know the number.
-    struct User: Codable, Equatable, Sendable {
-        var launch: String
-        var version: Int
-    }
-
-    static let currentVersion = 1
-
-    var version = UploadRecord.currentVersion
     /// The digest of what names the upload.
     var identity: String
     /// The state of the bytes that are uploaded.
@@ -19,7 +10,8 @@ struct UploadRecord: Codable, Equatable, Sendable {
     var address: URL?
     /// See ``UploadPlan/mayBeComplete``.
     var mayBeComplete = false
-    var user: User?
+    /// The signed-in user, as this process knows it.
+    var user: String?
 }
 
 /// The file with the record of an upload, open and locked against other processes.
@@ -109,8 +101,7 @@ final class UploadJournal: @unchecked Sendable {
         let entries = [bytes.prefix(slotSize), bytes.dropFirst(slotSize)].compactMap { slot -> Entry? in
             let parts = slot.split(separator: UInt8(ascii: "\n"), maxSplits: 2)
             guard parts.count > 1, digest(Data(parts[1])) == Data(parts[0]) else { return nil }
-            let entry = try? JSONDecoder().decode(Entry.self, from: Data(parts[1]))
-            return entry?.record.version == UploadRecord.currentVersion ? entry : nil
+            return try? JSONDecoder().decode(Entry.self, from: Data(parts[1]))
         }
         return entries.max { $0.number < $1.number }
     }

@@ -11,7 +11,8 @@ struct UploadTransfer {
     /// The message of an upload, before it is sent.
     private typealias Draft = (method: NetworkService.Method, headers: HTTPHeaders, body: TransportBody)
 
-    /// An identifier of this process. Version numbers of users are comparable only within one process.
+    /// An identifier of this process. Version numbers of users are comparable only within one process, so a user in a
+    /// journal begins with it.
     private static let launch = UUID.make().uuidString
 
     private let settings: ResumableUpload
@@ -24,13 +25,11 @@ struct UploadTransfer {
     private let meter: TransferMeter
     /// Returns the body with the limits of the bandwidth.
     private let limit: @Sendable (TransportBody) throws(NetworkError) -> TransportBody
-    private var user: UploadRecord.User?
+    private var user: String?
     private var fingerprint: UploadSource.Fingerprint
     private var plan: UploadPlan
     /// The reason why the upload in the journal cannot be resumed.
     private var mismatch: String?
-    /// Whether the upload in the journal may be complete.
-    private let wasMaybeComplete: Bool
     /// The largest number of bytes that were shown as sent. It decreases only when the upload starts over.
     private let shown = Locked<Int64?>(nil)
     /// The response to the message that completes the upload, if it does not say that it is the last one.
@@ -64,13 +63,12 @@ struct UploadTransfer {
         (self.identity, self.limit) = (identity, limit)
         user = Self.user(of: snapshot)
         var record = journal.record
-        wasMaybeComplete = record?.mayBeComplete ?? false
-        if let other = record?.user, other.launch == Self.launch, other != user {
+        if let other = record?.user, other.hasPrefix(Self.launch), other != user {
             mismatch = "the user has signed out or in"
         } else if let known = record?.identity, known != identity {
             mismatch = "the request has changed since its upload began"
         } else if let known = record?.source, known != fingerprint {
-            if wasMaybeComplete, known.hasSameBytes(as: fingerprint) {
+            if record?.mayBeComplete == true, known.hasSameBytes(as: fingerprint) {
                 // Ask the server first. If bytes are missing, the old date makes the upload begin again.
                 self.fingerprint = known
             } else {
@@ -93,8 +91,8 @@ struct UploadTransfer {
     private var host: HostConfiguration { snapshot.host }
     private var clock: any NetworkClock { host.settings.clock }
 
-    private static func user(of snapshot: RequestSnapshot) -> UploadRecord.User? {
-        snapshot.host.userVersion(for: snapshot.message.url).map { UploadRecord.User(launch: launch, version: $0) }
+    private static func user(of snapshot: RequestSnapshot) -> String? {
+        snapshot.host.userVersion(for: snapshot.message.url).map { "\(launch) \($0)" }
     }
 
     // MARK: - The messages
@@ -114,7 +112,7 @@ struct UploadTransfer {
 
     private mutating func sendAll() async throws(NetworkError) -> End {
         if let mismatch {
-            guard !wasMaybeComplete else {
+            guard journal.record?.mayBeComplete != true else {
                 isOver = true
                 throw NetworkError(
                     code: .cannotSendAgain,
@@ -287,8 +285,7 @@ struct UploadTransfer {
         case .complete:
             showConfirmed(plan.length)
             if settings.kind == .tus, settings.item != nil { return try await item() }
-            isOver = true
-            return .response(try result.get())
+            return finished(try result.get())
         case .completeWithoutResponse:
             showConfirmed(plan.length)
             if let last { return finished(last) }
@@ -369,17 +366,14 @@ struct UploadTransfer {
         guard let api = settings.item, let address = plan.address else { throw NetworkError(code: .invalidRequest) }
         let path = WorkQueue.userCode { api(address) }
         let url = try URLBuilder.url(api: path, base: RequestBuilder.base(snapshot.options, host), query: nil)
-        var request = CallRequest(
-            Self.derived(
-                snapshot,
-                url,
-                (.get, HTTPHeaders(), .none),
-                snapshot.validation,
-                retry: snapshot.retry,
-                overallTimeout: try timeLeft()
-            )
+        let request = Self.derived(
+            snapshot,
+            url,
+            (.get, HTTPHeaders(), .none),
+            snapshot.validation,
+            retry: snapshot.retry,
+            overallTimeout: try timeLeft()
         )
-        request.isAnnounced = false
         return finished(try await owner.callGroup.result(of: request) { $0 }.get())
     }
 
@@ -404,24 +398,24 @@ struct UploadTransfer {
         let url = isForRequest ? snapshot.message.url : plan.address ?? snapshot.message.url
         var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)?
         if case .append = message { beginBody = limit }
-        var request = CallRequest(
-            Self.derived(
-                snapshot,
-                url,
-                try draft(of: message),
-                validation,
-                overallTimeout: try timeLeft(),
-                beginBody: beginBody
-            )
+        return Self.derived(
+            snapshot,
+            url,
+            try draft(of: message),
+            validation,
+            overallTimeout: try timeLeft(),
+            beginBody: beginBody
         )
-        request.isAnnounced = false
-        return request
+    }
+
+    /// Returns the field with the version of the protocol.
+    private static func version(_ kind: ResumableUpload.Kind) -> HTTPHeaders {
+        kind == .tus ? ["Tus-Resumable": "1.0.0"] : ["Upload-Draft-Interop-Version": "8"]
     }
 
     private func draft(of message: UploadPlan.Message) throws(NetworkError) -> Draft {
         let isTus = settings.kind == .tus
-        var headers = HTTPHeaders()
-        if isTus { headers["Tus-Resumable"] = "1.0.0" } else { headers["Upload-Draft-Interop-Version"] = "8" }
+        var headers = Self.version(settings.kind)
         switch message {
         case .discover:
             headers["Tus-Resumable"] = nil
@@ -481,8 +475,7 @@ struct UploadTransfer {
         return pairs.isEmpty ? nil : pairs.joined(separator: ",")
     }
 
-    /// Returns the snapshot of a message of the upload, with the request's headers. Only the origin of the request gets
-    /// its credentials.
+    /// Returns a message of the upload, with the request's headers. Only the origin of the request gets its credentials.
     private static func derived(
         _ snapshot: RequestSnapshot,
         _ url: URL,
@@ -491,7 +484,7 @@ struct UploadTransfer {
         retry: RetryPolicy = .never,
         overallTimeout: TimeInterval? = nil,
         beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)? = nil
-    ) -> RequestSnapshot {
+    ) -> CallRequest {
         var message = snapshot.message
         var options = snapshot.options
         var headers = HTTPHeaders(
@@ -508,7 +501,7 @@ struct UploadTransfer {
         for field in draft.headers { headers[field.name] = field.value }
         (message.url, message.method, message.headers, message.body) = (url, draft.method, headers, draft.body)
         options.beginBody = beginBody
-        return RequestSnapshot(
+        let derived = RequestSnapshot(
             snapshot,
             message,
             options,
@@ -517,6 +510,9 @@ struct UploadTransfer {
             overallTimeout: overallTimeout,
             home: isElsewhere ? snapshot.message.url : nil
         )
+        var request = CallRequest(derived)
+        request.isAnnounced = false
+        return request
     }
 
     // MARK: - The end of an upload that is not wanted
@@ -527,18 +523,10 @@ struct UploadTransfer {
         _ settings: ResumableUpload,
         _ snapshot: RequestSnapshot
     ) async throws(NetworkError) {
-        var headers = HTTPHeaders()
-        if settings.kind == .tus {
-            headers["Tus-Resumable"] = "1.0.0"
-        } else {
-            headers["Upload-Draft-Interop-Version"] = "8"
-        }
         // Servers without the extension for termination respond with 405 or 501.
         let validation = ResponseValidation(statusCodes: ResponseValidation.success.union([404, 405, 410, 501]))
-        var request = CallRequest(
-            derived(snapshot, address, (.delete, headers, .none), validation, retry: snapshot.retry)
-        )
-        request.isAnnounced = false
+        let draft = Draft(.delete, version(settings.kind), .none)
+        let request = derived(snapshot, address, draft, validation, retry: snapshot.retry)
         _ = try await CallGroup(snapshot.host).result(of: request) { $0 }.get()
     }
 }
