@@ -102,12 +102,8 @@ extension Outbox {
             case .unlock: unlock()
             case .tellFailed(let id, let delay): tellFailure(id, error ?? NetworkError(code: .cancelled), delay)
             case .tellLeft(let id, let verdict): tellEnd(id, verdict)
-            case .drained(let number, let isRestarted):
-                state.withLock { state in
-                    state.waits[number]?.isRestarted = isRestarted
-                    return state.waits[number]?.over
-                }?.set()
-            case .stopped(let number): state.withLock { $0.waits.removeValue(forKey: number) }?.over.set()
+            case .drained(let number), .stopped(let number):
+                state.withLock { $0.waits.removeValue(forKey: number) }?.set()
             case .lock where !onCallersThread: lock()
             case .list where !onCallersThread: list()
             case .lock: WorkQueue.shared.add { self.lock() }

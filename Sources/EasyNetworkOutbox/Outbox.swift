@@ -100,8 +100,8 @@ public final class Outbox: Sendable {
         var nextSweep: TimeInterval = -.infinity
         /// Whether the network has changed since the last check that found a network.
         var networkHasChanged = false
-        /// The tasks that wait for a drain or a stop, by its number, and whether a start has ended that drain.
-        var waits: [Int: (over: Promise<Void>, isRestarted: Bool)] = [:]
+        /// The tasks that wait for a drain or a stop, by its number.
+        var waits: [Int: Promise<Void>] = [:]
         var lastNumber = 0
 
         mutating func newNumber() -> Int {
@@ -277,20 +277,21 @@ public final class Outbox: Sendable {
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if the directory cannot be used.
     @discardableResult
     public func drain(deadline: TimeInterval) async throws(NetworkError) -> [OutboxEntry] {
+        var drain: Int?
         if deadline > 0, !Task.isCancelled {
             _ = try folder.lock()
             let (number, over) = newWait()
+            drain = number
             let timer = clock.schedule(after: deadline) { over.set() }
             listen()
             post(.drain(number))
             checkForChanges()
             await over.wait()
             timer.cancel()
-            let isRestarted = state.withLock { $0.waits.removeValue(forKey: number)?.isRestarted }
-            if isRestarted == true { return try entries }
+            state.withLock { $0.waits[number] = nil }
         }
         let (number, idle) = newWait()
-        post(.stop(number))
+        post(.stop(number, after: drain))
         await idle.wait()
         return try entries
     }
@@ -300,7 +301,7 @@ public final class Outbox: Sendable {
         let wait = Promise<Void>()
         let number = state.withLock { state in
             let number = state.newNumber()
-            state.waits[number] = (wait, false)
+            state.waits[number] = wait
             return number
         }
         return (number, wait)

@@ -40,10 +40,11 @@ struct OutboxState: Hashable, Sendable {
 
     enum Input: Hashable, Sendable {
         case start
-        /// Delivers until the outbox is empty; `number` identifies the effect ``Effect/drained(_:isRestarted:)``.
+        /// Delivers until the outbox is empty; `number` identifies the effect ``Effect/drained(_:)``.
         case drain(_ number: Int)
-        /// Stops; `number` identifies the effect ``Effect/stopped(_:)``.
-        case stop(_ number: Int)
+        /// Stops; `number` identifies the effect ``Effect/stopped(_:)``. The end of a drain doesn't stop an outbox that
+        /// was started after that drain began.
+        case stop(_ number: Int, after: Int? = nil)
         /// The app is about to be suspended.
         case suspend
         case locked(Bool)
@@ -77,8 +78,8 @@ struct OutboxState: Hashable, Sendable {
         case settle(OutboxName, Verdict)
         case tellFailed(UUID, delay: TimeInterval)
         case tellLeft(UUID, Verdict)
-        /// A drain has ended. If `isRestarted`, ``Input/start`` has ended it, and the outbox continues.
-        case drained(_ number: Int, isRestarted: Bool)
+        /// A drain has ended. ``Input/stop(_:after:)`` follows.
+        case drained(_ number: Int)
         case stopped(_ number: Int)
     }
 
@@ -129,6 +130,8 @@ struct OutboxState: Hashable, Sendable {
     /// Whether the directory must be read even without a sign of a change.
     private var isDue = true
     private var drains: Set<Int> = []
+    /// The drains that have ended, and whose stop has not come: whether the outbox was started since they began.
+    private var endedDrains: [Int: Bool] = [:]
     private var stops: Set<Int> = []
 
     init(window: Int, releasesLock: Bool = false) {
@@ -176,13 +179,18 @@ struct OutboxState: Hashable, Sendable {
         var effects: [Effect] = []
         switch event {
         case .start:
-            endDrains(drains, isRestarted: true, &effects)
+            endDrains(drains, &effects)
+            for drain in endedDrains.keys { endedDrains[drain] = true }
             begin(&effects)
         case .drain(let number):
             drains.insert(number)
             begin(&effects)
             if case .waiting = phase { ask(&effects) }
-        case .stop(let number):
+        case .stop(let number, let drain):
+            if let drain {
+                drains.remove(drain)
+                if endedDrains.removeValue(forKey: drain) == true { return [.stopped(number)] }
+            }
             stops.insert(number)
             endDrains(drains, &effects)
             stop(then: .stopped, &effects)
@@ -258,9 +266,10 @@ struct OutboxState: Hashable, Sendable {
         }
     }
 
-    private mutating func endDrains(_ ended: Set<Int>, isRestarted: Bool = false, _ effects: inout [Effect]) {
+    private mutating func endDrains(_ ended: Set<Int>, _ effects: inout [Effect]) {
         let ended = drains.intersection(ended)
-        effects += ended.sorted().map { .drained($0, isRestarted: isRestarted) }
+        effects += ended.sorted().map { .drained($0) }
+        for drain in ended { endedDrains[drain] = false }
         drains.subtract(ended)
     }
 

@@ -96,6 +96,8 @@ struct OutboxExplorationTests {
         /// What was there when a drain began; nil without one.
         var drained: Set<Int>?
         var isStopped = true
+        /// Whether the last order of its user was a start.
+        var mustDeliver = false
         /// Whether there was a sign of a change that it has not heard of.
         var hasNews = false
     }
@@ -420,17 +422,24 @@ struct OutboxExplorationTests {
         for effect in world.boxes[number].state?.handle(event, at: 0) ?? [] {
             switch effect {
             case .tellFailed, .tellLeft, .cancel: break
-            case .drained(_, let isRestarted):
+            case .drained(let drain):
+                // The deadline or the end of the drain stops the outbox, at any time from now on.
+                world.boxes[number].pending[.event(.stop(3, after: drain)), default: 0] += 1
                 let early = world.early.intersection(world.entries)
                 let left = world.boxes[number].drained.take()?.intersection(world.entries)
                     .subtracting(world.revived.union(early))
                     .filter { entry in !(walk.scenario.after[entry].map(early.contains) ?? false) }
-                // A stop ends it, too.
-                if case .stop = event { break }
-                if !isRestarted, left?.isEmpty == false { walk.violation = "a drain ends with \(left ?? [])" }
+                switch event {
+                // These end it, too.
+                case .start, .stop: break
+                default: if left?.isEmpty == false { walk.violation = "a drain ends with \(left ?? [])" }
+                }
             case .stopped: world.boxes[number].isStopped = world.boxes[number].state?.isStarted == false
             default: world.boxes[number].pending[.effect(effect), default: 0] += 1
             }
+        }
+        if world.boxes[number].mustDeliver, world.boxes[number].state?.isStarted == false {
+            walk.violation = "the end of a drain stops an outbox that was started since"
         }
     }
 
@@ -439,15 +448,18 @@ struct OutboxExplorationTests {
     private static func begin(_ order: Order, _ world: inout World, _ walk: inout Walk) {
         switch order {
         case .start(let number):
-            world.boxes[number].isStopped = false
+            (world.boxes[number].isStopped, world.boxes[number].mustDeliver) = (false, true)
             post(.start, number, &world, &walk)
             world.boxes[number].hasNews = walk.scenario.isTold
         case .drain(let number):
             world.boxes[number].isStopped = false
             world.boxes[number].drained = world.entries
+            world.boxes[number].mustDeliver = false
             post(.drain(1), number, &world, &walk)
             world.boxes[number].hasNews = walk.scenario.isTold
-        case .stop(let number): post(.stop(2), number, &world, &walk)
+        case .stop(let number):
+            world.boxes[number].mustDeliver = false
+            post(.stop(2), number, &world, &walk)
         case .add(let number, let entry):
             // What comes before must not be a dead letter.
             if let other = walk.scenario.after[entry], world.dead.contains(other) { return }
