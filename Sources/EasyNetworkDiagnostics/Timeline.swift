@@ -88,30 +88,21 @@ public final class Timeline: Sendable {
         let id = ObjectIdentifier(queue.broadcast)
         let rules = queue.rules
         content.withLock { if $0.rules[id] == nil { $0.note(rules, of: id, at: .distantPast) } }
-        subscriptions.add(queue, receiver(of: queue, id))
+        subscriptions.add(queue, receiver(of: id))
     }
 
     /// Records the calls to a host from now on. If a job's queue is recorded, the job's calls are shown in its row.
     /// Recording a host twice changes nothing. The host is not kept alive.
     public func record(_ host: HostConfiguration) {
-        subscriptions.add(host, receiver())
+        subscriptions.add(host, receiver(of: nil))
     }
 
-    /// - Parameter queue: the queue that posts the events. Defaults to `nil`: a host posts them.
-    private func receiver(
-        of queue: NetworkQueue? = nil,
-        _ id: ObjectIdentifier? = nil
-    ) -> @Sendable (NetworkEvent) -> Void {
+    /// - Parameter id: the queue that posts the events; `nil` if a host posts them.
+    private func receiver(of id: ObjectIdentifier?) -> @Sendable (NetworkEvent) -> Void {
         let (content, file) = (content, file)
-        return { [weak queue] event in
-            // Read the rules when they can have an effect, because nothing reports a change of a limit.
-            var rules: QueueRules?
-            switch event.kind {
-            case .added, .started, .suspended, .resumed: rules = queue?.rules
-            default: break
-            }
+        return { event in
             let ended = content.withLock { content in
-                if let rules, let id { content.note(rules, of: id, at: event.date) }
+                if let rules = event.rules as? QueueRules, let id { content.note(rules, of: id, at: event.date) }
                 content.note(event, fromQueue: id != nil, of: id)
                 return file == nil ? nil : content.takeEnded(by: event)
             }

@@ -39,16 +39,18 @@ extension NetworkQueue {
     func listen(_ listener: EventBroadcast.Listener) -> Int {
         let number = state.withLock { state in
             let number = broadcast.add(listener)
+            let rules = state.graph.rules
             for job in state.graph.jobs {
-                note(.added(waitingFor: job.dependencies.compactMap(\.job.payload?.original)), job, for: number)
+                let dependencies = job.dependencies.compactMap(\.job.payload?.original)
+                note(.added(waitingFor: dependencies), job, rules, for: number)
                 // The start of a job that is being prepared is the start of its work, which is yet to come.
                 guard !job.isWaiting, job.phase != .ending, !job.traits.needsPreparing, !job.isStartUnreported else {
                     continue
                 }
-                note(.started, job, for: number)
+                note(.started, job, rules, for: number)
                 if job.phase != .running { note(job.hasYielded ? .slotYielded : .slotReleased, job, for: number) }
             }
-            if state.graph.isSuspended { broadcast.note(event(.suspended), for: number) }
+            if rules.isSuspended { broadcast.note(event(.suspended, rules: rules), for: number) }
             return number
         }
         broadcast.deliver()
@@ -57,20 +59,27 @@ extension NetworkQueue {
 
     /// Notes an event of a job, unless the job is hidden. Called under the lock.
     ///
-    /// - Parameter number: the number of the only listener that receives the event. Defaults to `nil`: all listeners.
-    func note(_ kind: NetworkEvent.Kind, _ job: Job, for number: Int? = nil) {
-        if !job.traits.isHidden { broadcast.note(event(kind, job), for: number) }
+    /// - Parameters:
+    ///   - rules: the rules of the queue, for an event of which listeners need them. Defaults to `nil`.
+    ///   - number: the number of the only listener that receives the event. Defaults to `nil`: all listeners.
+    func note(_ kind: NetworkEvent.Kind, _ job: Job, _ rules: QueueRules? = nil, for number: Int? = nil) {
+        if !job.traits.isHidden { broadcast.note(event(kind, job, rules: rules), for: number) }
     }
 
     /// Notes that a job was started. Called under the lock.
-    func noteStart(of job: Job) {
+    func noteStart(of job: Job, in graph: Graph) {
         job.isStartUnreported = false
-        if broadcast.hasListeners { note(.started, job) }
+        if broadcast.hasListeners { note(.started, job, graph.rules) }
         job.wait = nil
     }
 
     /// Creates an event. Called under the lock, which protects the job.
-    func event(_ kind: NetworkEvent.Kind, _ job: Job? = nil, callNumber: UInt64? = nil) -> NetworkEvent {
+    func event(
+        _ kind: NetworkEvent.Kind,
+        _ job: Job? = nil,
+        callNumber: UInt64? = nil,
+        rules: QueueRules? = nil
+    ) -> NetworkEvent {
         var host: String?
         var tags: Set<String> = []
         var group: ObjectIdentifier?
@@ -107,6 +116,7 @@ extension NetworkQueue {
             group: group,
             wait: hasWait ? job?.wait : nil,
             admission: hasAdmission ? job.map { AdmissionNote(categories, $0.traits) } : nil,
+            rules: rules,
             trace: TraceContext.isUsed.isSet ? job?.payload?.trace : nil
         )
     }

@@ -56,7 +56,8 @@ extension NetworkQueue {
                 if foreign != nil { state.foreignWatch.add(job) }
                 outside = link(job, to: adoption.dependencies, &state)
                 if broadcast.hasListeners {
-                    note(.added(waitingFor: adoption.dependencies.map(\.operation.original)), job)
+                    let dependencies = adoption.dependencies.map(\.operation.original)
+                    note(.added(waitingFor: dependencies), job, state.graph.rules)
                 }
                 mayBeInCycle =
                     !job.dependencies.isEmpty
@@ -239,7 +240,7 @@ extension NetworkQueue {
         let (traits, keys, _) = operation.admission
         let begin = { @Sendable in
             guard !operation.hasOutcome else { return }
-            self.state.withLock { _ in self.noteStart(of: job) }
+            self.state.withLock { self.noteStart(of: job, in: $0.graph) }
             self.broadcast.deliver()
             action()
         }

@@ -9,10 +9,11 @@ extension NetworkQueue {
         set {
             executor.announcing(.isSuspended) {
                 changeAdmission { graph in
-                    if graph.isSuspended != newValue, broadcast.hasListeners {
-                        broadcast.note(event(newValue ? .suspended : .resumed))
-                    }
+                    guard graph.isSuspended != newValue else { return }
                     graph.isSuspended = newValue
+                    if broadcast.hasListeners {
+                        broadcast.note(event(newValue ? .suspended : .resumed, rules: graph.rules))
+                    }
                 }
             }
         }

@@ -87,8 +87,8 @@ extension NetworkQueue {
     }
 
     private func postStart(of operation: NetworkOperation) {
-        state.withLock { _ in
-            if let job = operation.job(in: self) { noteStart(of: job) }
+        state.withLock { state in
+            if let job = operation.job(in: self) { noteStart(of: job, in: state.graph) }
         }
         broadcast.deliver()
     }

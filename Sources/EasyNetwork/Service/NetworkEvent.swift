@@ -152,6 +152,10 @@ public struct NetworkEvent: Sendable {
     /// How the queue admits the job, for a job that was added or started; otherwise nil.
     package let admission: AdmissionNote?
 
+    /// The rules by which the queue admitted jobs at that time, in its own type, if a job was added or started, or the
+    /// queue suspended or resumed; otherwise nil.
+    package let rules: (any Sendable)?
+
     /// The span of the job, or of a call without one; nil without traces.
     package let trace: TraceSpan?
 
@@ -176,6 +180,7 @@ public struct NetworkEvent: Sendable {
         group: ObjectIdentifier? = nil,
         wait: WaitNote? = nil,
         admission: AdmissionNote? = nil,
+        rules: (any Sendable)? = nil,
         trace: TraceSpan? = nil
     ) {
         self.kind = kind
@@ -189,6 +194,7 @@ public struct NetworkEvent: Sendable {
         self.group = group
         self.wait = wait
         self.admission = admission
+        self.rules = rules
         self.trace = trace
     }
 
