@@ -106,7 +106,37 @@ enum CurlLibrary {
             return NetworkError(code: .invalidRequest, message: "libcurl cannot be initialized")
         }
         ccurl_trace_http2()
+        // OpenSSL has registered its own handler by now. Handlers run in the reverse order, so this one runs before it.
+        atexit { CurlLibrary.stopUse() }
         return nil
+    }
+
+    // MARK: - The end of the process
+
+    /// The lock that threads hold for reading while they use libcurl.
+    // The functions of pthreads synchronize it, and it is never freed.
+    nonisolated(unsafe) private static let useLock = {
+        let lock = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
+        pthread_rwlock_init(lock, nil)
+        return lock
+    }()
+
+    /// Uses libcurl on a loop's thread. The use must not wait for anything. After ``stopUse()``, this method never
+    /// returns.
+    static func use<Result>(_ body: () -> Result) -> Result {
+        pthread_rwlock_rdlock(useLock)
+        defer { pthread_rwlock_unlock(useLock) }
+        return body()
+    }
+
+    /// Waits until no thread uses libcurl, and lets none use it again. At the end of a process, OpenSSL frees what all
+    /// connections share, and a thread that still used it would crash the process.
+    private static func stopUse() {
+        var limit = timespec()
+        clock_gettime(CLOCK_REALTIME, &limit)
+        // A use takes milliseconds. But a program can also exit inside an event of its own transport's exchange.
+        limit.tv_sec += 1
+        pthread_rwlock_timedwrlock(useLock, &limit)
     }
 }
 #endif

@@ -71,15 +71,25 @@ final class CurlWorker {
     }
 
     func run() {
-        while true {
-            if takeIn() { return finish(NetworkError(code: .cancelled)) }
-            beginAdmitted()
-            perform()
-            collect()
-            if deadlines.takeDue() { for exchange in exchanges { watch(exchange) } }
-            beginAdmitted()
-            if let failure = wait() { return finish(failure) }
+        while !CurlLibrary.use(takeTurn) {
+            if let failure = wait() { return CurlLibrary.use { finish(failure) } }
         }
+    }
+
+    /// Does everything that can be done without waiting.
+    ///
+    /// - Returns: Whether the loop has been stopped, and has ended all exchanges.
+    private func takeTurn() -> Bool {
+        if takeIn() {
+            finish(NetworkError(code: .cancelled))
+            return true
+        }
+        beginAdmitted()
+        perform()
+        collect()
+        if deadlines.takeDue() { for exchange in exchanges { watch(exchange) } }
+        beginAdmitted()
+        return false
     }
 
     private func finish(_ error: NetworkError) {
