@@ -36,6 +36,7 @@ package struct Locked<State>: @unchecked Sendable {
                 // This call cannot fail without attributes.
                 pthread_mutex_init(mutex, nil)
             }
+            // The buffer calls this closure once, so the state is still there.
             // swift-format-ignore: NeverForceUnwrap
             return state.take()!
         }

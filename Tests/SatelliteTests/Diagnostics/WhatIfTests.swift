@@ -356,6 +356,25 @@ struct WhatIfTests {
         expect(suggestions.first?.changes.maximumConcurrentOperationCount, equals: 2, "\(suggestions)")
     }
 
+    @Test("BEY-22: an event has the rules of its time, whenever a listener hears it")
+    func rulesOfEvents() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let events = Locked<[NetworkEvent]>([])
+        let subscription = queue.subscribe { event in
+            // The limit changes before anyone looks at the event.
+            queue.maxConcurrentOperationCount = 50
+            events.withLock { $0.append(event) }
+        }
+        let gate = Gate()
+        let job = GatedJob("a", until: gate)
+        queue.addOperation(job)
+        gate.open()
+        await job.ended()
+        withExtendedLifetime(subscription) {}
+        let rules = events.withLock { $0 }.first?.rules as? QueueRules
+        expect(rules?.limits[.queueLane], equals: 1)
+    }
+
     private struct Get: APIRequest {
         typealias Item = NetworkResponse
         var api = "item"

@@ -259,7 +259,7 @@ struct OutboxUndoTests {
         files.willRename.exchange { _ in seen.withLock { $0.append(kept().count) } }
         try await chain.undo()
         expect(server.cancelled, equals: ["b", "a"])
-        // They were on disk again before the first one was sent.
+        // The undo requests were on disk again before the first one was sent.
         expect(seen.withLock { $0.count }, equals: 1)
     }
 

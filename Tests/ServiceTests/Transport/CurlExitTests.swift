@@ -24,7 +24,7 @@ struct CurlExitTests {
                     CurlExitTests.isUsed.store(true, ordering: .releasing)
                     begun.open()
                     while !CurlExitTests.isExiting.load(ordering: .acquiring) { sched_yield() }
-                    // The process must wait for this.
+                    // Holds the use while the process exits. If nothing waits for it, the handler above finds it.
                     usleep(50_000)
                     CurlExitTests.isUsed.store(false, ordering: .releasing)
                 }

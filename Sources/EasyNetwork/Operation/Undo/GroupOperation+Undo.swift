@@ -135,7 +135,7 @@ extension GroupOperation {
                 state.withLock { $0.undoing.committed.take() }?.set()
             case .fail: failToCommit()
             case .commit: WorkQueue.shared.add { self.note(.committed(self.commit())) }
-            case .reopen: note(.reopened(reopen()))
+            case .reopen: WorkQueue.shared.add { self.note(.reopened(self.reopen())) }
             case .undo(let index): WorkQueue.shared.add { self.undoStep(at: index) }
             case .end: endUndoing()
             }

@@ -131,7 +131,7 @@ struct UrgentDownloadTests {
         let jobs = (0..<500).map { _ in TestJob { _ in } }
         queue.addOperations(jobs, waitUntilFinished: false)
         disk.goOn()
-        // It waits from the moment in which it has let its connection go, whichever of the jobs runs then.
+        // The download waits from the moment in which it asks for a slot again, whichever of the jobs runs then.
         var ended = 0
         while ended < jobs.count {
             let next = jobs[ended]

@@ -354,7 +354,7 @@ struct UndoExplorationTests {
     // MARK: - Laws
 
     private static func problemAtEnd(_ world: World) -> String? {
-        // Its error has told that a kill may leave steps.
+        // The error of the group has told that a kill may leave steps.
         if world.isUnstored, world.logic == nil { return nil }
         let left = world.acted.subtracting(world.undone)
         let isWhole = world.logic == nil ? world.mark == .whole : world.isSuccess == true && !world.isAsked
