@@ -67,7 +67,7 @@ extension NetworkOperation {
     /// Writes a warning, once, if the operation is on no queue after a second, because a task that waits for it would
     /// wait forever.
     private func reportIfForgotten() -> any ClockTimer {
-        let clock = (self as? any CallOwner)?.callGroup.host.settings.clock ?? SystemClock()
+        let clock = client?.settings.clock ?? SystemClock()
         return clock.schedule(after: 1) { [weak self] in
             guard let self, !willStart else { return }
             let isReported = changeOptions { options, _ in exchange(&options.isReportedForgotten, with: true) }

@@ -185,7 +185,7 @@ extension NetworkOperation {
                 for condition in conditions {
                     try Task.checkCancellation()
                     self.pendingCondition = condition.name
-                    try await ConditionContext.$operation.withValue(ObjectIdentifier(self)) {
+                    try await JobContext.$evaluatedOperation.withValue(ObjectIdentifier(self)) {
                         try await condition.evaluate(self, false)
                     }
                 }
@@ -209,10 +209,6 @@ extension NetworkOperation {
         set { setOption(\.pendingCondition, newValue) }
     }
 
-    /// Whether the current task evaluates a condition of the operation. Calls that it makes do not wait for the
-    /// conditions.
-    final var isEvaluatingCondition: Bool { ConditionContext.operation == ObjectIdentifier(self) }
-
     /// Adds a prerequisite, and returns when it has finished or the task is cancelled.
     fileprivate final func waitForPrerequisite(_ prerequisite: NetworkOperation) async throws {
         let queue = scheduling?.queue
@@ -232,9 +228,4 @@ extension NetworkOperation {
         (queue ?? .shared).add(prerequisite, passesBarriers: true)
         await over.wait()
     }
-}
-
-/// The operation whose condition the current task evaluates.
-private enum ConditionContext {
-    @TaskLocal static var operation: ObjectIdentifier?
 }

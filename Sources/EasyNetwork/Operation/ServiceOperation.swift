@@ -27,7 +27,7 @@ import Foundation
 ///
 /// If a call fails that has no closure for failures, and no other call is running, its error ends the operation.
 /// Otherwise the operation would never end.
-open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
+open class ServiceOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because `callGroup` never changes. Subclasses are responsible for their own state.
 
     /// The service of this operation alone. Cancelling it affects no other operation.
@@ -58,21 +58,6 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     private func adoptRefresh() {
         let sessions = RequestAuthentication.refreshing
         if !sessions.isEmpty { setOption(\.refreshedSessions, sessions) }
-    }
-
-    /// Begins a call, as a part of the refresh for which the operation was created, if there is one. A call that an
-    /// overridden `start()` makes waits until accessories and conditions let the work begin.
-    func beginCall(_ begin: (Promise<Void>?) -> Void) {
-        let (sessions, beginning) = option { options in
-            let beginning = options.heldCalls == nil ? nil : Promise<Void>()
-            if let beginning { options.heldCalls?.append(beginning) }
-            return (options.refreshedSessions, beginning)
-        }
-        if sessions.isEmpty {
-            begin(beginning)
-        } else {
-            RequestAuthentication.$refreshing.withValue(sessions) { begin(beginning) }
-        }
     }
 
     /// The host of the service's base URL. Override it if the calls go to another host.
@@ -129,11 +114,39 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     }
 
     override func didStart() {
-        callGroup.setOperation(self)
+        let (sessions, holdsCalls, scheduling) = core.withLock { state in
+            (state.options?.refreshedSessions ?? [], state.options?.heldCalls != nil, state.scheduling)
+        }
+        var delay: (@Sendable () -> Promise<Void>?)?
+        if holdsCalls { delay = { self.delayOfCall() } }
+        let actions = JobContext.Actions(
+            delay: delay,
+            releaseSlot: { self.releaseSlot(if: $0) },
+            reclaimSlot: { isWanted, then in self.reclaimSlot(if: isWanted, then) },
+            deliveryQueue: { self.deliveryQueue },
+            number: { self.shownID },
+            trace: { self.joinTrace() },
+            tell: { self.tell($0, callNumber: $1) },
+            endsSilently: { self.endsSilently(after: $0) },
+            end: { self.handleUnreportedError($0) }
+        )
+        let broadcast = scheduling?.queue.broadcast
+        callGroup.begin(JobContext(self, callGroup, broadcast, refreshedSessions: sessions, actions))
+    }
+
+    /// Returns what a call that an overridden `start()` makes waits for, until accessories and conditions let the work
+    /// begin.
+    private func delayOfCall() -> Promise<Void>? {
+        option { options in
+            guard options.heldCalls != nil else { return nil }
+            let beginning = Promise<Void>()
+            options.heldCalls?.append(beginning)
+            return beginning
+        }
     }
 
     override func willLeaveQueue(callbackQueue: DispatchQueue?) {
-        callGroup.removeOperation(callbackQueue: callbackQueue)
+        callGroup.end(callbackQueue: callbackQueue)
     }
 
     func endsSilently(after error: NetworkError) -> Bool {

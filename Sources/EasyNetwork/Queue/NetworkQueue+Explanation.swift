@@ -29,7 +29,7 @@ extension NetworkQueue {
         case .blocked where !others.isEmpty: return others.map(self.reason(waitingFor:))
         case .blocked, .ready, .returning: return [reason]
         case .parked:
-            let calls = (operation as? any CallOwner)?.callGroup
+            let calls = (operation as? ServiceOperation)?.callGroup
             return [condition(of: operation) ?? calls?.waitReason ?? .slotReleased]
         case .running: return [condition(of: operation) ?? .running]
         case .ending: return [.ending]
@@ -46,7 +46,8 @@ extension NetworkQueue {
             return "runs" + (operation.requestText.map { ": \($0)" } ?? "")
         }
         let inner = (child.scheduling?.queue ?? self).explanation(of: child, depth: depth - 1)
-        let others = children.count > 1 ? ", and for \(children.count - 1) more" : ""
+        let rest = children.count - 1
+        let others = rest > 0 ? ", and for \(rest) more \(rest == 1 ? "job" : "jobs")" : ""
         return "waits for \(child.nameForMessages), which \(inner)\(others)"
     }
 

@@ -52,8 +52,9 @@ final class Call: Sendable {
     let request: CallRequest
     /// The group that the call belongs to.
     let group: CallGroup
+    let host: HostConfiguration
     /// The job that makes the call; nil if there is none.
-    let job: (any CallOwner)?
+    let job: JobContext?
     /// The span of the job, or of the call itself if it has no job; nil without traces.
     let trace: TraceSpan?
     /// The listeners of the job's queue. For a call that a credential refresh makes, the listeners of the queue that
@@ -64,16 +65,14 @@ final class Call: Sendable {
 
     init(_ request: consuming CallRequest, in group: CallGroup, _ completion: @escaping Completion) {
         self.request = request
-        self.group = group
-        let job = group.caller
+        (self.group, host) = (group, group.host)
+        let job = group.job
         self.job = job
         queueBroadcast = job?.broadcast ?? group.broadcast
-        trace =
-            TraceContext.isUsed.isSet ? job?.joinTrace() ?? TraceSpan(in: TraceContext.current ?? TraceContext()) : nil
+        let isTraced = TraceContext.isUsed.isSet
+        trace = isTraced ? job?.actions.trace() ?? TraceSpan(in: TraceContext.current ?? TraceContext()) : nil
         state = Locked(State(completion: completion))
     }
-
-    var host: HostConfiguration { group.host }
 
     /// The number of the call in this process, assigned when it is first read.
     var number: UInt64 {
@@ -100,7 +99,7 @@ final class Call: Sendable {
     ///
     /// - Parameter created: Called before the call begins.
     func start(_ created: (Call) -> Void = { _ in }) {
-        if request.isAnnounced { host.postStart(of: request.request) }
+        if request.isAnnounced, host.settings.postsNotifications { host.postStart(of: request.request) }
         let (refusal, mayLackSlot) = group.enter(self)
         host.tell(.callStarted, of: self, job)
         created(self)
@@ -108,8 +107,11 @@ final class Call: Sendable {
             fail(refusal)
             return group.leave(self)
         }
-        guard let job else { return begin(after: nil, mayLackSlot: false) }
-        job.beginCall { begin(after: $0, mayLackSlot: mayLackSlot) }
+        let delay = job?.actions.delay?()
+        guard let job, !job.refreshedSessions.isEmpty else { return begin(after: delay, mayLackSlot: mayLackSlot) }
+        RequestAuthentication.$refreshing.withValue(job.refreshedSessions) {
+            begin(after: delay, mayLackSlot: mayLackSlot)
+        }
     }
 
     private func begin(after beginning: Promise<Void>?, mayLackSlot: Bool) {
@@ -133,7 +135,7 @@ final class Call: Sendable {
         var conclusion: Conclusion
         var item: Result<any Sendable, NetworkError>
         var hasLeftSlot = false
-        repeat {
+        while true {
             if hasLeftSlot { await job?.returnToSlot(self) }
             guard !Task.isCancelled else { return }
             if let sharedResponse = request.sharedResponse {
@@ -151,9 +153,10 @@ final class Call: Sendable {
                 hasLeftSlot = true
                 item = await self.item(of: response, makeItem)
             }
-            // If a stored response can no longer be read, the request is sent.
+            guard !Task.isCancelled, conclusion.removeUnusable(after: item.failure) else { break }
+            // A stored response can no longer be read, so the request is sent.
             (order, show) = (.pass(.unreadable), nil)
-        } while !Task.isCancelled && conclusion.removeUnusable(after: item.failure)
+        }
         end(consume conclusion, item, snapshot)
     }
 
@@ -302,7 +305,7 @@ final class Call: Sendable {
     func tell(_ kind: @autoclosure () -> NetworkEvent.Kind) {
         guard hasListeners else { return }
         let kind = kind()
-        var told = job?.tell(kind, callNumber: number) ?? []
+        var told = job?.actions.tell(kind, number) ?? []
         if job == nil, let queueBroadcast, queueBroadcast.hasListeners {
             // Several jobs can wait for the refresh, so the event names no job.
             told = queueBroadcast.post(NetworkEvent(kind, callNumber: number, host: host.host, trace: trace))

@@ -13,7 +13,7 @@ extension CallGroup {
     ) async -> Result<Item, NetworkError> {
         // The call gets its own group, which is cancelled with the task.
         let group = CallGroup(partOf: self)
-        let caller = caller
+        let job = job
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 group.start(request, created: created, map: map) { continuation.resume(returning: $0) }
@@ -21,7 +21,7 @@ extension CallGroup {
         } onCancel: {
             group.cancel()
         }
-        caller?.callGroup.noteEnd(of: result.failure)
+        job?.group.noteEnd(of: result.failure)
         return result
     }
 

@@ -14,8 +14,8 @@ final class CallGroup: Sendable {
         /// The running calls, each with the number of calls that entered before it.
         var calls: [ObjectIdentifier: (call: Call, place: Int)] = [:]
         var enteredCount = 0
-        /// The running operation that makes the calls; nil for a group without an operation.
-        var operation: (any CallOwner)?
+        /// The running job that makes the calls; nil for a group without a job.
+        var job: JobContext?
         /// The calls that are waiting without a slot, each with its wait reason if that is reported.
         var waiting: [ObjectIdentifier: (@Sendable () -> WaitReason)?] = [:]
         /// Whether the operation has given up its slot once. From then on, it can be running without a slot.
@@ -95,13 +95,13 @@ final class CallGroup: Sendable {
 
     /// Removes a call that has ended.
     func leave(_ call: Call) {
-        let operation = state.withLock { state in
+        let job = state.withLock { state in
             state.calls[ObjectIdentifier(call)] = nil
             if !state.waiting.isEmpty { state.waiting.removeValue(forKey: ObjectIdentifier(call)) }
-            return state.waiting.isEmpty ? nil : state.operation
+            return state.waiting.isEmpty ? nil : state.job
         }
         // The last active call has begun to wait or has ended.
-        operation?.releaseSlot { self.allCallsWait() }
+        job?.actions.releaseSlot { self.allCallsWait() }
         parent?.leave(call)
     }
 
@@ -134,32 +134,30 @@ final class CallGroup: Sendable {
         }
     }
 
-    // MARK: - The operation
+    // MARK: - The job
 
-    /// Sets the operation that makes the calls from now on.
-    ///
-    /// - Parameter operation: The operation, which has started.
-    func setOperation(_ operation: any CallOwner) {
-        state.withLock { $0.operation = operation }
+    /// Sets the job that makes the calls from now on.
+    func begin(_ job: JobContext) {
+        state.withLock { $0.job = job }
     }
 
-    /// Removes the operation, which is finishing.
+    /// Removes the job, which is finishing.
     ///
-    /// - Parameter callbackQueue: The queue for the closures of calls that the operation makes afterwards.
-    func removeOperation(callbackQueue: DispatchQueue?) {
-        // The operation is released outside the lock.
+    /// - Parameter callbackQueue: The queue for the closures of calls that the job makes afterwards.
+    func end(callbackQueue: DispatchQueue?) {
+        // The job is released outside the lock.
         let old = state.withLock { state in
             state.callbackQueue = callbackQueue
-            return state.operation.take()
+            return state.job.take()
         }
         withExtendedLifetime(old) {}
     }
 
-    /// The operation that makes the calls of this group, or of the group that it is part of. Nil for a call that a
-    /// condition of the operation makes before the operation's work.
-    var caller: (any CallOwner)? {
-        guard let operation = state.withLock({ $0.operation }) else { return parent?.caller }
-        return operation.isEvaluatingCondition ? nil : operation
+    /// The job that makes the calls of this group, or of the group that it is part of. Nil for a call that a condition
+    /// of the job makes before the job's work.
+    var job: JobContext? {
+        guard let job = state.withLock({ $0.job }) else { return parent?.job }
+        return JobContext.evaluatedOperation == ObjectIdentifier(job.operation) ? nil : job
     }
 
     /// The queue for closures after the operation has finished.

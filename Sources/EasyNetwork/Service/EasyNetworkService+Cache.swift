@@ -16,11 +16,11 @@ extension EasyNetworkService {
         AsyncThrowingStream { continuation in
             // The call gets its own group, which is cancelled with the iteration.
             let group = CallGroup(partOf: group)
-            let caller = group.caller
+            let job = group.job
             var call = CallRequest(request)
             call.cached = { continuation.yield(CallGroup.typed($0)) }
             group.start(call, map: { $0 }) { result in
-                caller?.callGroup.noteEnd(of: result.failure)
+                job?.group.noteEnd(of: result.failure)
                 continuation.yield(with: result.mapError { $0 as any Error })
                 continuation.finish()
             }

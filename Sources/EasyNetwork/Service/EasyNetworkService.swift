@@ -77,15 +77,15 @@ public final class EasyNetworkService: Sendable {
         _ failure: (@Sendable (NetworkError) -> Void)?,
         _ cached: (@Sendable (Any?) -> Void)?
     ) {
-        let caller = group.caller
+        let job = group.job
         let callbackQueue =
-            caller?.deliveryQueue ?? group.lastCallbackQueue ?? configuration.deliveryQueue
+            job?.actions.deliveryQueue() ?? group.lastCallbackQueue ?? configuration.deliveryQueue
         let handlers = (success: success != nil, failure: failure != nil, cached: cached != nil)
-        self.request(request, caller, handlers) { part, done in
+        self.request(request, job, handlers) { part, done in
             var isEnd: Bool { if case .end = part { true } else { false } }
             WorkQueue.call(on: callbackQueue, inPlace: isEnd) {
                 // Note the end here and not earlier, so that a `finish()` in the closure finds this end.
-                if case .end(let result) = part { caller?.callGroup.noteEnd(of: result.failure) }
+                if case .end(let result) = part { job?.group.noteEnd(of: result.failure) }
                 WorkQueue.userCode {
                     switch part {
                     case .cached(let answer): cached?(answer.json)
@@ -109,11 +109,11 @@ public final class EasyNetworkService: Sendable {
     /// - Parameter deliver: Calls one of the closures, and then `done`.
     private func request(
         _ request: some BaseAPIRequest,
-        _ caller: (any CallOwner)?,
+        _ job: JobContext?,
         _ handlers: (success: Bool, failure: Bool, cached: Bool),
         _ deliver: @escaping @Sendable (Part, _ done: @escaping @Sendable () -> Void) -> Void
     ) {
-        caller?.callGroup.noteCallbackPending()
+        job?.group.noteCallbackPending()
         // The end waits until the closure `cached` has returned. `cached` is not called after the end.
         let cachedDelivery = handlers.cached ? Locked<(delivery: Promise<Void>?, isOver: Bool)>((nil, false)) : nil
         var cached: (@Sendable (any Sendable) -> Void)?
@@ -133,17 +133,17 @@ public final class EasyNetworkService: Sendable {
         group.begin(call) { _, result, keep in
             let end = { @Sendable in
                 let error = result.failure
-                if let error, caller?.endsSilently(after: error) ?? self.group.isSilenced(error) {
-                    caller?.noteCallbackReturned()
+                if let error, job?.actions.endsSilently(error) ?? self.group.isSilenced(error) {
+                    job?.noteCallbackReturned()
                 } else if error == nil ? handlers.success : handlers.failure {
                     deliver(.end(result.map(CallGroup.typed))) {
                         keep?()
-                        caller?.noteCallbackReturned()
+                        job?.noteCallbackReturned()
                     }
                 } else {
                     keep?()
-                    caller?.callGroup.noteEnd(of: error, isReported: false)
-                    caller?.noteCallbackReturned()
+                    job?.group.noteEnd(of: error, isReported: false)
+                    job?.noteCallbackReturned()
                 }
             }
             let delivery = cachedDelivery?.withLock { state in
@@ -230,12 +230,12 @@ public final class EasyNetworkService: Sendable {
         _ failure: (@MainActor (NetworkError) -> Void)?,
         _ cached: (@MainActor (Any?) -> Void)?
     ) {
-        let caller = group.caller
+        let job = group.job
         let handlers = (success: success != nil, failure: failure != nil, cached: cached != nil)
-        self.request(request, caller, handlers) { part, done in
+        self.request(request, job, handlers) { part, done in
             WorkQueue.callOnMain(
                 {
-                    if case .end(let result) = part { caller?.callGroup.noteEnd(of: result.failure) }
+                    if case .end(let result) = part { job?.group.noteEnd(of: result.failure) }
                     switch part {
                     case .cached(let answer): cached?(answer.json)
                     case .end(.success(let answer)): success?(answer.json, answer.response)

@@ -57,6 +57,8 @@ public final class HostConfiguration: Sendable {
     /// The headers of every request, and the reason why they cannot be sent.
     private let headers: HTTPHeaders
     private let headerProblem: NetworkError?
+    /// The reason why the deadlines of the host cannot be used.
+    private let deadlineProblem: NetworkError?
     /// The headers of a request to another origin; nil if ``headers`` contains no credentials.
     private let headersElsewhere: HTTPHeaders?
 
@@ -88,6 +90,12 @@ public final class HostConfiguration: Sendable {
             headerProblem = nil
         } catch {
             headerProblem = error
+        }
+        do throws(NetworkError) {
+            try settings.deadlines.check(of: "host")
+            deadlineProblem = nil
+        } catch {
+            deadlineProblem = error
         }
         let others = headers.withoutCredentials
         headersElsewhere = settings.baseURL == nil || others == headers ? nil : others
@@ -154,18 +162,19 @@ public final class HostConfiguration: Sendable {
     func tell(
         _ kind: @autoclosure () -> NetworkEvent.Kind,
         of call: Call,
-        _ operation: (any CallOwner)?,
+        _ job: JobContext?,
         except told: [ObjectIdentifier] = []
     ) {
         guard broadcast.hasListeners else { return }
-        let id = operation?.shownID
+        let number = job?.actions.number()
         broadcast.post(
             NetworkEvent(
                 kind(),
-                operation: id == nil ? nil : operation,
-                operationID: id,
+                operation: number == nil ? nil : job?.operation,
+                operationID: number,
                 callNumber: call.number,
                 host: host,
+                jobBroadcast: job.flatMap { $0.operation.isFinished ? nil : $0.broadcast },
                 trace: call.trace
             ),
             except: told
@@ -225,8 +234,18 @@ public final class HostConfiguration: Sendable {
     func headers(for url: URL, _ options: RequestOptions) -> HTTPHeaders {
         var result = headers
         if let headersElsewhere, isElsewhere(url) { result = headersElsewhere }
-        for name in options.omittedHeaders { result[name] = nil }
+        for name in options.values.omittedHeaders { result[name] = nil }
         return result
+    }
+
+    /// Returns the deadlines of a message.
+    func deadlines(_ options: RequestOptions) throws(NetworkError) -> TransportDeadlines {
+        guard let own = options.values.deadlines else {
+            if let deadlineProblem { throw deadlineProblem }
+            return settings.deadlines
+        }
+        try own.check(of: "request")
+        return own
     }
 
     /// Checks the header fields of a message. The host's own fields were checked before.
@@ -251,6 +270,7 @@ public final class HostConfiguration: Sendable {
     {
         settings.authentication.map { authentication in
             var credentialState = authentication.begin(message.url, base: settings.baseURL)
+            let options = options.values
             if message.headers["Authorization"] != nil || !options.isAuthenticated || options.customURLRequest != nil {
                 credentialState.isExempt = true
             }
@@ -272,7 +292,10 @@ public final class HostConfiguration: Sendable {
 
     /// Returns the cookie jar of a request; nil if the request uses no cookies.
     func jar(_ options: RequestOptions) -> CookieJar? {
-        options.usesCookies && options.customURLRequest == nil ? options.cookies ?? settings.cookies : nil
+        guard let jar = options.values.cookies ?? settings.cookies, options.values.usesCookies,
+            options.values.customURLRequest == nil
+        else { return nil }
+        return jar
     }
 
     /// Returns the circuit to the server of this URL.

@@ -159,11 +159,14 @@ public struct NetworkEvent: Sendable {
     /// The span of the job, or of a call without one; nil without traces.
     package let trace: TraceSpan?
 
+    /// The broadcast of the queue of the job, in an event that a host posts of a job on a queue; otherwise nil.
+    private let jobBroadcast: ObjectIdentifier?
+
     /// For the start and the end of a call, the broadcast of the queue that posts the start and the end of its job;
     /// otherwise nil.
     package var queueOfCall: ObjectIdentifier? {
         switch kind {
-        case .callStarted, .callEnded: (operation as? any CallOwner)?.broadcast.map(ObjectIdentifier.init)
+        case .callStarted, .callEnded: operation == nil ? nil : jobBroadcast
         default: nil
         }
     }
@@ -175,6 +178,7 @@ public struct NetworkEvent: Sendable {
         operationID: UInt64? = nil,
         callNumber: UInt64? = nil,
         host: String? = nil,
+        jobBroadcast: EventBroadcast? = nil,
         tags: Set<String> = [],
         priority: Operation.QueuePriority = .normal,
         group: ObjectIdentifier? = nil,
@@ -189,6 +193,7 @@ public struct NetworkEvent: Sendable {
         self.operationID = operationID
         self.callNumber = callNumber
         self.host = host
+        self.jobBroadcast = jobBroadcast.map(ObjectIdentifier.init)
         self.tags = tags
         self.priority = priority
         self.group = group

@@ -177,7 +177,7 @@ struct DeadlineTests {
                     return await eventually { queue.operationCount == 4 } && isSent
                 }
             ),
-            equals: start + "waits for 'chain', which waits for \(inner), and for 1 more"
+            equals: start + "waits for 'chain', which waits for \(inner), and for 1 more job"
         )
     }
 

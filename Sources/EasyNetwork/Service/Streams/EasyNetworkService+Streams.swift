@@ -24,7 +24,7 @@ extension EasyNetworkService {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
         // The group has only the call for this request, so cancelling it cancels nothing else.
         let group = CallGroup(partOf: group)
-        let caller = group.caller
+        let job = group.job
         // The stream holds at most one response: see `hasBegun`.
         let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
         let hasBegun = Locked(false)
@@ -39,7 +39,7 @@ extension EasyNetworkService {
                     return .failed(error, hasProgressed: false, mayBeginAgain: false)
                 }
                 // An iteration that stops early is not a failure.
-                caller?.callGroup.noteEnd(of: nil)
+                job?.group.noteEnd(of: nil)
                 began.yield((head, url, body))
                 await body.waitForEnd()
                 guard let error = body.failure else { return .used }

@@ -72,8 +72,8 @@ struct RequestProgressTests {
         final class SlowOperation: RequestOperation<Send>, @unchecked Sendable {
             let mayGoOn = DispatchSemaphore(value: 0)
 
-            override func beginCall(_ begin: (Promise<Void>?) -> Void) {
-                super.beginCall(begin)
+            override func execute() {
+                super.execute()
                 _ = mayGoOn.wait(timeout: .now() + 60)
             }
         }
