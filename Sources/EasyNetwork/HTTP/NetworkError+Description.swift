@@ -20,7 +20,7 @@ extension NetworkError: LocalizedError, CustomStringConvertible {
         let redaction = Redaction.standard
         let message = message.map { redaction.redacted($0.withoutFullStop) }
         if let message, code == .unauthorized, underlying != nil {
-            // The message says why the refresh failed. The server's message is about the old credential.
+            // The message says why the refresh failed, and contains the server's message.
             sentence = message.prefix(1).uppercased() + message.dropFirst()
         } else {
             if let message { sentence += ": " + message }

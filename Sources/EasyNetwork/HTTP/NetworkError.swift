@@ -76,8 +76,8 @@ public struct NetworkError: Error, Sendable {
         set { values.value.responseBody = Self.prefix(of: newValue) }
     }
 
-    /// The message in the body of the response, if there is one. It is cleaned like ``message``, but keeps its line
-    /// breaks.
+    /// The message in the body of the response, if there is one. If the refresh of a credential failed, the message is
+    /// that of the refresh's response. It is cleaned like ``message``, but keeps its line breaks.
     public var serverMessage: String? {
         get { values.value.serverMessage }
         set { values.value.serverMessage = newValue?.cleaned(keepsLines: true) }

@@ -183,7 +183,10 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
                 fresh = current
             }
         } catch {
-            throw response.error(error.code, message: error.message, underlying: error.underlying)
+            var failure = response.error(error.code, message: error.message, underlying: error.underlying)
+            // The message of the refused response is about the old credential, which no user needs to hear of.
+            if let cause = error.underlying { failure.serverMessage = (cause as? NetworkError)?.serverMessage }
+            throw failure
         }
         var replay = credentialState
         replay.isReplay = true
