@@ -114,7 +114,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
         case .backPressure: "Foundation reads on and keeps everything in memory"
         case .streamedUploads: "Foundation reads streams on the queue that all requests share"
         case .networks: "ignored: the system does not distinguish networks"
-        case .trust, .clientCertificates, .proxies: "Foundation has no such setting; each exchange fails at its start"
+        case .trust, .clientCertificates, .proxies: "Foundation has no such setting; each request fails at its start"
         }
     }
     #else
@@ -124,7 +124,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
         case .trailers, .connectDeadline: "Foundation does not report it"
         case .phases, .cutTLS: "Foundation does not report it"
         case .streamedUploads: "a session requests its stream on the queue of all its tasks"
-        case .clientCertificates: "they must be in the keychain; each exchange fails at its start"
+        case .clientCertificates: "they must be in the keychain; each request fails at its start"
         default: nil
         }
     }
