@@ -2,7 +2,7 @@
 enum PercentEncoding {
     /// The bytes that a component allows without encoding, stored as a table for speed.
     struct Allowed: Sendable {
-        private let table: [Bool]
+        fileprivate let table: [Bool]
 
         init(_ others: String) {
             var table = [Bool](repeating: false, count: 256)
@@ -68,7 +68,10 @@ enum PercentEncoding {
     /// Returns whether every byte is allowed, as in most strings. It may be false of a string that is not contiguous in
     /// memory.
     static func needsNone(_ text: some StringProtocol, _ allowed: Allowed) -> Bool {
-        text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(allowed.contains) } == true
+        text.utf8.withContiguousStorageIfAvailable { bytes in
+            for byte in bytes where !allowed.table[Int(byte)] { return false }
+            return true
+        } == true
     }
 
     private static func encode(_ text: some StringProtocol, _ allowed: Allowed, keepsEscapes: Bool) -> String {

@@ -90,28 +90,22 @@ enum URLBuilder {
     static func scheme(of text: String, before end: StaticString = "://") -> String? {
         var text = text
         return text.withUTF8 { bytes in
-            let scheme = bytes.prefix { byte in
-                byte.isLetter || byte.isDigit
-                    || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
-            }
-            guard let first = scheme.first, first.isLetter else { return nil }
+            var count = 0
+            while count < bytes.count, bytes[count].isLetter || count > 0 && bytes[count].mayBeInScheme { count += 1 }
             let end = UnsafeBufferPointer(start: end.utf8Start, count: end.utf8CodeUnitCount)
-            guard bytes[scheme.endIndex...].starts(with: end) else { return nil }
-            return String(decoding: scheme, as: UTF8.self)
+            guard count > 0, bytes[count...].starts(with: end) else { return nil }
+            return String(decoding: bytes[..<count], as: UTF8.self)
         }
     }
 
     /// Joins two paths with exactly one slash, regardless of the slashes on both sides.
     private static func join(_ base: String, _ path: String) -> String {
         if path.isEmpty { return base }
-        let slash = UInt8(ascii: "/")
-        let end = base.utf8.lastIndex { $0 != slash }.map { base.utf8.index(after: $0) } ?? base.startIndex
+        var (base, path) = (base[...], path[...])
+        while base.utf8.last == UInt8(ascii: "/") { base = base.dropLast() }
         // Remove all leading slashes, so that `//evil.example` is a path instead of another host.
-        let start = path.utf8.firstIndex { $0 != slash } ?? path.endIndex
-        var joined = String(base[..<end])
-        joined += "/"
-        joined += path[start...]
-        return joined
+        while path.utf8.first == UInt8(ascii: "/") { path = path.dropFirst() }
+        return base + "/" + path
     }
 
     /// Joins two queries. An empty query is kept if there is no other one, because the `?` can be intended.
@@ -130,7 +124,7 @@ enum URLBuilder {
         var text = origin + path
         if let query { text += "?" + query }
         if let fragment { text += "#" + fragment }
-        if text.utf8Bytes({ $0.contains(UInt8(ascii: "%")) }), SegmentMark.isIn(text) {
+        if text.utf8.contains(UInt8(ascii: "%")), SegmentMark.isIn(text) {
             throw SegmentMark.refusal("the address \"\(shown(SegmentMark.shown(text)))\"")
         }
         guard let url = URL(string: text) else { throw .invalidRequest("\(origin) is not a valid URL") }
@@ -142,5 +136,12 @@ enum URLBuilder {
         let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         let start = path.lastIndex(of: UInt8(ascii: "@")) ?? path.startIndex
         return (start == path.startIndex ? "" : "…") + String(decoding: path[start...].prefix(100), as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    /// Whether the byte can follow the first letter of a scheme (RFC 3986, section 3.1).
+    fileprivate var mayBeInScheme: Bool {
+        isDigit || self == UInt8(ascii: "+") || self == UInt8(ascii: "-") || self == UInt8(ascii: ".")
     }
 }

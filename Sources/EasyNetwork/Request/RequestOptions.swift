@@ -17,7 +17,9 @@ import FoundationNetworking
 ///
 /// For settings that all requests of a server share, see <doc:ParametersAndBodies>.
 public struct RequestOptions: Sendable {
-    private struct Values: Sendable {
+    /// The values of the properties below. Code that reads several of them reads this struct, whose properties are
+    /// stored.
+    struct Values: Sendable {
         var baseURL: URL?
         var useCDN: Bool
         var queryEncoder: QueryEncoder?
@@ -52,7 +54,9 @@ public struct RequestOptions: Sendable {
 
     /// The values are in a shared object, because several steps of a call read them, and all requests without options
     /// share one.
-    private var values: Shared<Values>
+    private var storage: Shared<Values>
+
+    var values: Values { _read { yield storage.value } }
 
     /// The options of a request that declares none.
     static let standard = RequestOptions()
@@ -61,57 +65,57 @@ public struct RequestOptions: Sendable {
 
     /// The base URL of this request. Defaults to `nil`: the host's.
     public var baseURL: URL? {
-        get { values.value.baseURL }
-        set { values.value.baseURL = newValue }
+        get { storage.value.baseURL }
+        set { storage.value.baseURL = newValue }
     }
 
     /// Whether ``HostSettings/cdnURL`` is the base URL, if the host has one. Defaults to `false`.
     public var useCDN: Bool {
-        get { values.value.useCDN }
-        set { values.value.useCDN = newValue }
+        get { storage.value.useCDN }
+        set { storage.value.useCDN = newValue }
     }
 
     // MARK: The message
 
     /// The encoder of the parameters in a query or a form. Defaults to `nil`: the host's.
     public var queryEncoder: QueryEncoder? {
-        get { values.value.queryEncoder }
-        set { values.value.queryEncoder = newValue }
+        get { storage.value.queryEncoder }
+        set { storage.value.queryEncoder = newValue }
     }
 
     /// The names of the host's header fields that are not sent with this request: fields of
     /// ``HostSettings/standardHeaders`` and ``HostSettings/headers``. Names are case-insensitive. Defaults to an empty
     /// set.
     public var omittedHeaders: Set<String> {
-        get { values.value.omittedHeaders }
-        set { values.value.omittedHeaders = newValue }
+        get { storage.value.omittedHeaders }
+        set { storage.value.omittedHeaders = newValue }
     }
 
     /// The filters of this request, which replace ``HostSettings/filters``. Defaults to `nil`: the host's.
     public var filters: [@Sendable (inout RequestDraft) throws -> Void]? {
-        get { values.value.filters }
-        set { values.value.filters = newValue }
+        get { storage.value.filters }
+        set { storage.value.filters = newValue }
     }
 
     /// The interceptors of this request, which are called after the host's interceptors and are closer to the network.
     /// Defaults to an empty array.
     public var interceptors: [any RequestInterceptor] {
-        get { values.value.interceptors }
-        set { values.value.interceptors = newValue }
+        get { storage.value.interceptors }
+        set { storage.value.interceptors = newValue }
     }
 
     /// The value of `Idempotency-Key`, which is the same for every attempt. A server that supports the key acts only
     /// once, so a POST can be retried. Defaults to `nil`, which sends no key.
     public var idempotencyKey: String? {
-        get { values.value.idempotencyKey }
-        set { values.value.idempotencyKey = newValue }
+        get { storage.value.idempotencyKey }
+        set { storage.value.idempotencyKey = newValue }
     }
 
     /// Whether the messages carry their trace, see ``HostSettings/sendsTraceContext``. If true, they carry it to the
     /// origin of the request, even if that is not the host's. Defaults to `nil`: the host's setting.
     public var sendsTraceContext: Bool? {
-        get { values.value.sendsTraceContext }
-        set { values.value.sendsTraceContext = newValue }
+        get { storage.value.sendsTraceContext }
+        set { storage.value.sendsTraceContext = newValue }
     }
 
     /// A complete message, which replaces the whole request except ``timeout``, ``deadlines`` and the rules for
@@ -121,20 +125,20 @@ public struct RequestOptions: Sendable {
     /// Its URL, method, headers, body and timeout are used. A body stream can be read only once, so such a request is
     /// never sent again.
     public var customURLRequest: URLRequest? {
-        get { values.value.customURLRequest }
-        set { values.value.customURLRequest = newValue }
+        get { storage.value.customURLRequest }
+        set { storage.value.customURLRequest = newValue }
     }
 
     /// Whether the request can use a cellular network. Defaults to `true`. It has an effect only on Apple's platforms.
     public var allowsCellularAccess: Bool {
-        get { values.value.allowsCellularAccess }
-        set { values.value.allowsCellularAccess = newValue }
+        get { storage.value.allowsCellularAccess }
+        set { storage.value.allowsCellularAccess = newValue }
     }
 
     /// The kind of traffic. Defaults to `default`. It has an effect only on Apple's platforms.
     public var networkServiceType: URLRequest.NetworkServiceType {
-        get { values.value.networkServiceType }
-        set { values.value.networkServiceType = newValue }
+        get { storage.value.networkServiceType }
+        set { storage.value.networkServiceType = newValue }
     }
 
     // MARK: The user
@@ -143,27 +147,27 @@ public struct RequestOptions: Sendable {
     /// token. It is sent with the first attempt, and not refreshed when the server rejects it. An `Authorization` field
     /// in ``BaseAPIRequest/headers`` replaces it. Defaults to `nil`.
     public var credential: HTTPCredential? {
-        get { values.value.credential }
-        set { values.value.credential = newValue }
+        get { storage.value.credential }
+        set { storage.value.credential = newValue }
     }
 
     /// Whether the host's ``HostSettings/authentication`` applies. Set it to false for a request that signs in: the
     /// request then carries no older credential, and a rejection is its response. Defaults to `true`.
     public var isAuthenticated: Bool {
-        get { values.value.isAuthenticated }
-        set { values.value.isAuthenticated = newValue }
+        get { storage.value.isAuthenticated }
+        set { storage.value.isAuthenticated = newValue }
     }
 
     /// The cookies of this request. Defaults to `nil`: the host's.
     public var cookies: CookieJar? {
-        get { values.value.cookies }
-        set { values.value.cookies = newValue }
+        get { storage.value.cookies }
+        set { storage.value.cookies = newValue }
     }
 
     /// Whether cookies are sent and stored. Defaults to `true`.
     public var usesCookies: Bool {
-        get { values.value.usesCookies }
-        set { values.value.usesCookies = newValue }
+        get { storage.value.usesCookies }
+        set { storage.value.usesCookies = newValue }
     }
 
     // MARK: The upload
@@ -172,8 +176,8 @@ public struct RequestOptions: Sendable {
     /// connection, a pause, or a relaunch. Other jobs send the body in one message. Defaults to `nil`: a failed upload
     /// starts over.
     public var resuming: ResumableUpload? {
-        get { values.value.resuming }
-        set { values.value.resuming = newValue }
+        get { storage.value.resuming }
+        set { storage.value.resuming = newValue }
     }
 
     // MARK: Time
@@ -181,22 +185,22 @@ public struct RequestOptions: Sendable {
     /// The timeout of one attempt in seconds, from its start to its last byte. Defaults to `nil`: the timeout of
     /// ``deadlines``.
     public var timeout: TimeInterval? {
-        get { values.value.timeout }
-        set { values.value.timeout = newValue }
+        get { storage.value.timeout }
+        set { storage.value.timeout = newValue }
     }
 
     /// The deadlines of one attempt. Defaults to `nil`: the host's.
     public var deadlines: TransportDeadlines? {
-        get { values.value.deadlines }
-        set { values.value.deadlines = newValue }
+        get { storage.value.deadlines }
+        set { storage.value.deadlines = newValue }
     }
 
     /// The timeout of all attempts together in seconds, from building the request to its last byte, including delays
     /// and redirects but not the time in a queue. When it has passed, the request fails with
     /// ``NetworkError/Code/timedOut``. Defaults to `nil`: no limit.
     public var overallTimeout: TimeInterval? {
-        get { values.value.overallTimeout }
-        set { values.value.overallTimeout = newValue }
+        get { storage.value.overallTimeout }
+        set { storage.value.overallTimeout = newValue }
     }
 
     // MARK: The response
@@ -204,75 +208,75 @@ public struct RequestOptions: Sendable {
     /// The rule for sending the request again after a failure. Defaults to `nil`: the host's, by default two retries of
     /// idempotent methods.
     public var retry: RetryPolicy? {
-        get { values.value.retry }
-        set { values.value.retry = newValue }
+        get { storage.value.retry }
+        set { storage.value.retry = newValue }
     }
 
     /// The rule for holding back the request while its server fails. It shares the circuit of the host's calls.
     /// Defaults to `nil`: the host's, by default none. ``CircuitBreaker/never`` turns it off.
     public var circuitBreaker: CircuitBreaker? {
-        get { values.value.circuitBreaker }
-        set { values.value.circuitBreaker = newValue }
+        get { storage.value.circuitBreaker }
+        set { storage.value.circuitBreaker = newValue }
     }
 
     /// The redirects that are followed. Defaults to `nil`: the host's, by default up to 20.
     public var redirects: RedirectPolicy? {
-        get { values.value.redirects }
-        set { values.value.redirects = newValue }
+        get { storage.value.redirects }
+        set { storage.value.redirects = newValue }
     }
 
     /// The use of the cache. Defaults to `nil`: ``HostSettings/cachePolicy``, by default ``CachePolicy/never``.
     public var cache: CachePolicy? {
-        get { values.value.cache }
-        set { values.value.cache = newValue }
+        get { storage.value.cache }
+        set { storage.value.cache = newValue }
     }
 
     /// The responses that count as a success. Defaults to `nil`: the host's, by default statuses 200 to 299.
     public var validation: ResponseValidation? {
-        get { values.value.validation }
-        set { values.value.validation = newValue }
+        get { storage.value.validation }
+        set { storage.value.validation = newValue }
     }
 
     /// The decoder of `Decodable` items. Defaults to `nil`: the host's.
     public var decoder: ResponseDecoder? {
-        get { values.value.decoder }
-        set { values.value.decoder = newValue }
+        get { storage.value.decoder }
+        set { storage.value.decoder = newValue }
     }
 
     // MARK: For jobs of the package
 
     /// The body that replaces the request's; the parameters then become part of the URL. Defaults to `nil`.
     package var body: RequestBody? {
-        get { values.value.body }
-        set { values.value.body = newValue }
+        get { storage.value.body }
+        set { storage.value.body = newValue }
     }
 
     /// Called with the body of each message before it is sent, after all interceptors. Defaults to `nil`.
     package var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)? {
-        get { values.value.beginBody }
-        set { values.value.beginBody = newValue }
+        get { storage.value.beginBody }
+        set { storage.value.beginBody = newValue }
     }
 
     // MARK: The queue
 
     /// The priority of the request in a queue. Defaults to `normal`.
     public var priority: Operation.QueuePriority {
-        get { values.value.priority }
-        set { values.value.priority = newValue }
+        get { storage.value.priority }
+        set { storage.value.priority = newValue }
     }
 
     /// The rule for the request while a request like it waits or runs in the same queue. Defaults to
     /// ``RepeatPolicy/allow``.
     public var repeatPolicy: RepeatPolicy {
-        get { values.value.repeatPolicy }
-        set { values.value.repeatPolicy = newValue }
+        get { storage.value.repeatPolicy }
+        set { storage.value.repeatPolicy = newValue }
     }
 
     /// The key that requests share to be alike for ``repeatPolicy``. Defaults to `nil`, which compares the messages
     /// that would be sent; a request with its own ``interceptors`` is then like no other.
     public var repeatKey: String? {
-        get { values.value.repeatKey }
-        set { values.value.repeatKey = newValue }
+        get { storage.value.repeatKey }
+        set { storage.value.repeatKey = newValue }
     }
 
     /// Creates options. Each parameter sets the property of the same name and has its default.
@@ -306,7 +310,7 @@ public struct RequestOptions: Sendable {
         allowsCellularAccess: Bool = true,
         networkServiceType: URLRequest.NetworkServiceType = .default
     ) {
-        values = Shared(
+        storage = Shared(
             Values(
                 baseURL: baseURL,
                 useCDN: useCDN,

@@ -23,6 +23,15 @@ public struct NetworkResponse: Sendable {
         var userInfo: [String: any Sendable] = [:]
         /// The index over the body. It exists only for responses of a call whose body can be a JSON object or array.
         var index: Locked<Result<JSONIndex, JSONSyntaxError>?>?
+
+        mutating func prepare(
+            for method: NetworkService.Method,
+            _ validation: ResponseValidation,
+            _ decoder: ResponseDecoder?
+        ) {
+            (requestMethod, allowsEmptyBody, self.decoder) = (method, validation.allowsEmptyBody, decoder)
+            if let first = body.first, "{[".utf8.contains(first) { index = Locked(nil) }
+        }
     }
 
     /// The values are in a shared object, because every step of a call passes the response on, and a task reserves
@@ -65,16 +74,32 @@ public struct NetworkResponse: Sendable {
         values = Shared(Values(statusCode: statusCode, headers: headers, body: body, source: source, url: url))
     }
 
+    /// Creates the response to a message.
+    ///
+    /// - Parameters:
+    ///   - body: the body. Defaults to empty data.
+    ///   - end: the end of the exchange. Defaults to `nil`: the body was not read to its end.
+    init(_ head: TransportHead, body: Data = Data(), url: URL, end: TransportEnd? = nil) {
+        values = Shared(
+            Values(
+                statusCode: head.statusCode,
+                headers: head.headers,
+                body: body,
+                source: .network,
+                url: url,
+                trailers: end?.trailers ?? HTTPHeaders(),
+                metrics: end?.metrics
+            )
+        )
+    }
+
     /// Returns this response with the properties of its request and its host that decoding depends on.
     consuming func prepared(
         for method: NetworkService.Method,
         _ validation: ResponseValidation,
         decoder: ResponseDecoder?
     ) -> NetworkResponse {
-        values.value.requestMethod = method
-        values.value.allowsEmptyBody = validation.allowsEmptyBody
-        values.value.decoder = decoder
-        if let first = body.first, "{[".utf8.contains(first) { values.value.index = Locked(nil) }
+        values.value.prepare(for: method, validation, decoder)
         return self
     }
 

@@ -456,11 +456,7 @@ extension BodyStream.Collected {
             failure.responseBody = head == nil ? nil : body
             throw failure
         }
-        let head = head ?? TransportHead(statusCode: 0)
-        var response = NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: body, url: url)
-        response.trailers = end?.trailers ?? HTTPHeaders()
-        response.metrics = end?.metrics
-        return response
+        return NetworkResponse(head ?? TransportHead(statusCode: 0), body: body, url: url, end: end)
     }
 }
 

@@ -106,6 +106,7 @@ extension Call {
 
         let call: Call
         let snapshot: RequestSnapshot
+        let host: HostConfiguration
         /// Nil if the request does not use the cache.
         let lookup: CacheLookup?
         /// Called with a response from the cache that the network's response will follow.
@@ -124,14 +125,13 @@ extension Call {
             _ order: CacheLookup.Order,
             _ show: (@Sendable (NetworkResponse) -> Void)?
         ) {
-            (self.call, self.snapshot, self.show) = (call, snapshot, show)
+            (self.call, self.snapshot, self.show, host) = (call, snapshot, show, snapshot.host)
             // The cache stores bodies, but a response whose body goes to a consumer has no body.
             lookup = call.request.consumer == nil ? snapshot.cache(order) : nil
             firstCredential = snapshot.credentialState
             credential = firstCredential
         }
 
-        var host: HostConfiguration { snapshot.host }
         var clock: any NetworkClock { host.settings.clock }
 
         /// Sends the request until there is a response, or an error that is not retried.
@@ -144,7 +144,8 @@ extension Call {
                     case .adapt(let cause, let failure): step = attempt(try await adapted(after: failure), cause)
                     case .look(let outgoing, let lookup): step = await look(outgoing, lookup)
                     case .transmit(let outgoing, let message, let pass):
-                        step = await transmit(outgoing, as: message, pass).map(Step.follow) ?? .send(outgoing)
+                        let exchange = await transmit(outgoing, as: message, pass)
+                        step = if let exchange { .follow(exchange) } else { .send(outgoing) }
                     case .redirect(let exchange, let target): step = await redirect(exchange, to: target)
                     case .intercept(let outcome, let exchange): step = try await intercept(outcome, exchange)
                     case .wait(let wait, let next):
@@ -209,7 +210,7 @@ extension Call {
         private var isAdapted: Bool {
             // The comparison `!= nil` needs the metadata of a function type with a typed error, which requires macOS 15
             // or iOS 18.
-            if case .some = snapshot.options.beginBody { true } else { !snapshot.interceptors.isEmpty }
+            if case .some = snapshot.options.values.beginBody { true } else { !snapshot.interceptors.isEmpty }
         }
 
         /// Returns the message after the interceptors have changed it.
@@ -224,7 +225,7 @@ extension Call {
                 for interceptor in snapshot.interceptors {
                     message = try await interceptor.adapt(message, context: context)
                 }
-                if let begin = snapshot.options.beginBody { message.body = try begin(message.body) }
+                if let begin = snapshot.options.values.beginBody { message.body = try begin(message.body) }
             } catch {
                 throw .thrown(error, otherwise: .refused)
             }
@@ -347,7 +348,7 @@ extension Call {
 
         /// The circuit breaker; nil if it has no effect.
         private var circuitBreaker: CircuitBreaker? {
-            let breaker = snapshot.options.circuitBreaker ?? host.settings.circuitBreaker
+            let breaker = snapshot.options.values.circuitBreaker ?? host.settings.circuitBreaker
             return breaker?.threshold == .never ? nil : breaker
         }
 
@@ -368,6 +369,7 @@ extension Call {
                 // The response confirms another entry than the stored one, so send the message without conditions.
                 return .send(exchange.next(candidate.unconditioned(exchange.message), .unconditional))
             }
+            guard RedirectRules.isRedirect(response.statusCode) else { return accept(exchange) }
             let rules = RedirectRules(policy: snapshot.redirects)
             do throws(NetworkError) {
                 let count = exchange.redirectCount

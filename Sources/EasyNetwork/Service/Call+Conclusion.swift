@@ -68,9 +68,7 @@ extension HostConfiguration {
             case .success(let response): (response.history, response.headers)
             case .failure(let error): (error.history, error.headers)
             }
-        let isSafe = history.allSatisfy { HTTPHeaders.safeMethods.contains($0.request.method) }
-        guard !isSafe else { return }
-        for (index, attempt) in history.enumerated() {
+        for (index, attempt) in history.enumerated() where !HTTPHeaders.safeMethods.contains(attempt.request.method) {
             let urls = (index == history.count - 1 ? headers : HTTPHeaders()).invalidatedURLs(
                 method: NetworkService.Method(rawValue: attempt.request.method),
                 target: attempt.request.url,

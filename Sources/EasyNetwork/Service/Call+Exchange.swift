@@ -153,10 +153,12 @@ extension Call.Attempts {
         _ pass: CircuitPass?
     ) -> Exchange {
         if let pass { end(pass, outcome) }
+        var isConfirmed = false
         if !arrival.isBodyUsed, !arrival.startsOver, case .success(let response) = outcome,
             let confirmed = cache.candidate?.confirmed(by: response, at: clock.date)
         {
             outcome = .success(confirmed)
+            isConfirmed = true
         }
         // The response is moved, because mapping the outcome would copy it.
         switch consume outcome {
@@ -165,7 +167,7 @@ extension Call.Attempts {
         }
         let beginning = arrival.isBodyUsed ? body.beginning : nil
         let safetyBefore = safety
-        let history = recordEnd(of: outcome, outgoing.message, arrival, beginning)
+        let history = recordEnd(of: outcome, isConfirmed, outgoing.message, arrival, beginning)
         if case .success(var response) = outcome {
             response.history = history
             outcome = .success(response)
@@ -178,7 +180,7 @@ extension Call.Attempts {
     /// The redirect policy can allow other origins.
     private func addTrace(_ trace: TraceContext, to message: inout TransportRequest) {
         let options = snapshot.options
-        guard options.sendsTraceContext ?? host.settings.sendsTraceContext, options.customURLRequest == nil,
+        guard options.values.sendsTraceContext ?? host.settings.sendsTraceContext, options.customURLRequest == nil,
             message.headers["traceparent"] == nil
         else { return }
         let isElsewhere =
@@ -192,10 +194,13 @@ extension Call.Attempts {
 
     /// Records how a message ended, and what that means for a retry.
     ///
-    /// - Parameter beginning: The beginning of a body that was consumed as it arrived, if a listener wants it.
+    /// - Parameters:
+    ///   - isConfirmed: Whether the server has confirmed a stored response, which is the outcome.
+    ///   - beginning: The beginning of a body that was consumed as it arrived, if a listener wants it.
     /// - Returns: The messages sent so far.
     private mutating func recordEnd(
         of outcome: Outcome,
+        _ isConfirmed: Bool,
         _ message: TransportRequest,
         _ arrival: Arrival,
         _ beginning: BodyExcerpt?
@@ -206,7 +211,7 @@ extension Call.Attempts {
         case .success(let response):
             mayHaveReached = !arrival.startsOver
             history = call.noteEnd { attempt in
-                attempt.statusCode = response.source == .revalidated ? 304 : response.statusCode
+                attempt.statusCode = isConfirmed ? 304 : response.statusCode
                 attempt.errorCode = arrival.cut?.code
                 attempt.metrics = response.metrics
             }
@@ -289,12 +294,12 @@ extension Call.Attempts {
         keepCookies(head.headers, from: message.url)
         let isAccepted = snapshot.patience(for: head) == nil
         if isAccepted, let maximum = snapshot.validation.maximumBodyCount {
-            body.limit(to: maximum, otherwise: snapshot.validation.bodyTooLong(response(head, message.url)))
+            body.limit(to: maximum, otherwise: snapshot.validation.bodyTooLong(NetworkResponse(head, url: message.url)))
         }
         let end = await read(head, isAccepted, body)
         var arrival = Arrival()
         // Trailers and metrics must be read before the body is cancelled.
-        let response = response(head, message.url, body.end)
+        let response = NetworkResponse(head, url: message.url, end: body.end)
         switch end {
         case .collect:
             return received(await body.collect(upTo: BodyStream.decidedLimit, clock), from: message.url)
@@ -326,7 +331,7 @@ extension Call.Attempts {
                 return (.failure(error), arrival)
             }
             arrival.cut = error
-            return (.success(response(head, url, collected.end, collected.body)), arrival)
+            return (.success(NetworkResponse(head, body: collected.body, url: url, end: collected.end)), arrival)
         }
     }
 
@@ -334,17 +339,5 @@ extension Call.Attempts {
     /// accepted.
     private func isDecided(by head: TransportHead) -> Bool {
         snapshot.patience(for: head) != nil || (head.statusCode == 401 && firstCredential?.isExempt == false)
-    }
-
-    private func response(
-        _ head: TransportHead,
-        _ url: URL,
-        _ end: TransportEnd? = nil,
-        _ body: Data = Data()
-    ) -> NetworkResponse {
-        var response = NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: body, url: url)
-        response.trailers = end?.trailers ?? HTTPHeaders()
-        response.metrics = end?.metrics
-        return response
     }
 }

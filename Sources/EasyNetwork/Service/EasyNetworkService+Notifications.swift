@@ -32,7 +32,6 @@ extension EasyNetworkService {
 
 extension HostConfiguration {
     func postStart(of request: any BaseAPIRequest) {
-        guard settings.postsNotifications else { return }
         post(EasyNetworkService.requestDidStartNotification, [EasyNetworkService.requestKey: request])
     }
 

@@ -13,11 +13,10 @@ package enum RequestBuilder {
         for host: HostConfiguration,
         noteContentType: (_ given: String, _ sent: String) -> Void = { _, _ in }
     ) throws(NetworkError) -> TransportRequest {
-        var deadlines = options.deadlines ?? host.settings.deadlines
-        try check(deadlines, of: options.deadlines == nil ? "host" : "request")
-        if let timeout = options.timeout { deadlines.total = try positive(timeout, "timeout") }
-        if let custom = options.customURLRequest {
-            return try message(from: custom, deadlines, allowsCellularAccess: options.allowsCellularAccess)
+        var deadlines = try host.deadlines(options)
+        if let timeout = options.values.timeout { deadlines.total = try positive(timeout, "timeout") }
+        if let custom = options.values.customURLRequest {
+            return try message(from: custom, deadlines, allowsCellularAccess: options.values.allowsCellularAccess)
         }
         do {
             try request.validateParameters()
@@ -25,14 +24,14 @@ package enum RequestBuilder {
             throw .thrown(error, otherwise: .invalidRequest)
         }
         var own = try headers(of: request.headers)
-        if let credential = options.credential, own["Authorization"] == nil {
+        if let credential = options.values.credential, own["Authorization"] == nil {
             own["Authorization"] = credential.authorization
         }
         let (ownAPI, ownMethod) = (request.api, request.method)
-        let encoder = options.queryEncoder ?? host.settings.queryEncoder
+        let encoder = options.values.queryEncoder ?? host.settings.queryEncoder
         let given = try parameters(of: request.params, encoder)
         let base = try base(options, host)
-        let filters = options.filters ?? host.settings.filters
+        let filters = options.values.filters ?? host.settings.filters
         var filtered: RequestDraft?
         if !filters.isEmpty {
             let url = try URLBuilder.url(api: ownAPI, base: base, query: nil)
@@ -46,7 +45,7 @@ package enum RequestBuilder {
             filtered = try Self.filtered(draft, filters)
         }
         let method = filtered?.method ?? ownMethod
-        let ownBody = if let body = options.body { body } else { try Self.body(of: request.body) }
+        let ownBody = if let body = options.values.body { body } else { try Self.body(of: request.body) }
         let (query, content) = try place(
             filtered?.parameters,
             given,
@@ -78,7 +77,7 @@ package enum RequestBuilder {
             body = compressed
             headers["Content-Encoding"] = "gzip"
         }
-        if let key = options.idempotencyKey { headers["Idempotency-Key"] = key }
+        if let key = options.values.idempotencyKey { headers["Idempotency-Key"] = key }
         var message = TransportRequest(
             method: method,
             url: url,
@@ -86,8 +85,8 @@ package enum RequestBuilder {
             body: body,
             deadlines: deadlines
         )
-        message.allowsCellularAccess = options.allowsCellularAccess
-        message.networkServiceType = options.networkServiceType
+        message.allowsCellularAccess = options.values.allowsCellularAccess
+        message.networkServiceType = options.values.networkServiceType
         // The URL was made from checked parts, so only the method and the headers are checked.
         try message.checkMethod()
         try host.check(headers)
@@ -96,7 +95,7 @@ package enum RequestBuilder {
 
     /// Returns the base URL; nil if neither the request nor the host sets one.
     static func base(_ options: RequestOptions, _ host: HostConfiguration) throws(NetworkError) -> URLParts? {
-        guard let other = options.baseURL ?? (options.useCDN ? host.settings.cdnURL : nil) else {
+        guard let other = options.values.baseURL ?? (options.values.useCDN ? host.settings.cdnURL : nil) else {
             return try host.base?.get()
         }
         return try URLBuilder.parts(ofBase: other.absoluteString)
@@ -116,17 +115,6 @@ package enum RequestBuilder {
         return draft
     }
 
-    private static func check(_ deadlines: TransportDeadlines, of owner: String) throws(NetworkError) {
-        func check(_ seconds: TimeInterval?, _ name: String) throws(NetworkError) {
-            guard let seconds, !(seconds > 0) else { return }
-            throw failure("the \(owner)'s deadline \"\(name)\" must be a positive number of seconds, but is \(seconds)")
-        }
-        try check(deadlines.connect, "connect")
-        try check(deadlines.firstByte, "firstByte")
-        try check(deadlines.idle, "idle")
-        try check(deadlines.total, "total")
-    }
-
     static func positive(_ seconds: TimeInterval, _ name: String) throws(NetworkError) -> TimeInterval {
         guard seconds > 0, seconds.isFinite else {
             throw failure("the \(name) must be a positive, finite number of seconds, but is \(seconds)")
@@ -135,7 +123,8 @@ package enum RequestBuilder {
     }
 
     static func overallTimeout(_ options: RequestOptions) throws(NetworkError) -> TimeInterval? {
-        try options.overallTimeout.map { (seconds) throws(NetworkError) in try positive(seconds, "overall timeout") }
+        guard let seconds = options.values.overallTimeout else { return nil }
+        return try positive(seconds, "overall timeout")
     }
 
     /// Returns the parameters that the request declares; nil if it declares none.

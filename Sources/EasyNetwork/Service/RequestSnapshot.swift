@@ -44,11 +44,11 @@ final class RequestSnapshot: Sendable {
         self.message = message
         replacedContentType = replaced
         // Each setting is read by itself, because a copy of all settings costs more.
-        validation = options.validation ?? host.settings.validation
-        retry = options.retry ?? host.settings.retry
-        redirects = options.redirects ?? host.settings.redirects
-        interceptors = host.settings.interceptors + options.interceptors
-        cachePolicy = options.cache ?? host.settings.cachePolicy(for: message.method)
+        validation = options.values.validation ?? host.settings.validation
+        retry = options.values.retry ?? host.settings.retry
+        redirects = options.values.redirects ?? host.settings.redirects
+        interceptors = host.settings.interceptors + options.values.interceptors
+        cachePolicy = options.values.cache ?? host.settings.cachePolicy(for: message.method)
         home = nil
         overallTimeout = try RequestBuilder.overallTimeout(options)
     }
@@ -75,7 +75,7 @@ final class RequestSnapshot: Sendable {
     ///
     /// - Returns: Nil if the body is wanted, because the response is accepted and is not a redirect.
     func patience(for head: TransportHead) -> TimeInterval? {
-        guard (300...399).contains(head.statusCode),
+        guard RedirectRules.isRedirect(head.statusCode),
             RedirectRules(policy: redirects).mayFollow(head.statusCode, head.headers)
         else { return validation.accepts(head) ? nil : .infinity }
         // A redirect that the hook does not follow can be an accepted response. The body of any other redirect is not
@@ -85,7 +85,7 @@ final class RequestSnapshot: Sendable {
 
     /// Returns a response with the settings for reading it.
     func prepared(_ response: consuming NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
-        response.prepared(for: method, validation, decoder: options.decoder ?? host.settings.decoder)
+        response.prepared(for: method, validation, decoder: options.values.decoder ?? host.settings.decoder)
     }
 
     /// Returns a stored response with the settings for reading it; nil if it does not pass the validation.

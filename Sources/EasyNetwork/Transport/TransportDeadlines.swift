@@ -33,6 +33,20 @@ public struct TransportDeadlines: Hashable, Sendable {
     }
 }
 
+extension TransportDeadlines {
+    /// Checks that each deadline is positive.
+    ///
+    /// - Parameter owner: Who has set the deadlines, for the message.
+    /// - Throws: ``NetworkError/Code/invalidRequest``.
+    func check(of owner: String) throws(NetworkError) {
+        for (seconds, name) in [(connect, "connect"), (firstByte, "firstByte"), (idle, "idle"), (total, "total")] {
+            guard let seconds, !(seconds > 0) else { continue }
+            let rule = "must be a positive number of seconds, but is \(seconds)"
+            throw .invalidRequest("the \(owner)'s deadline \"\(name)\" \(rule)")
+        }
+    }
+}
+
 extension TransportDeadlines: CustomStringConvertible {
     /// The deadlines that are set, in seconds.
     public var description: String {

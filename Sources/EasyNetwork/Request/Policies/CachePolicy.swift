@@ -128,7 +128,9 @@ public struct CachePolicy: Sendable {
     }
 
     /// Whether the policy reads or stores.
-    var isActive: Bool { reading != .network || !storage.isEmpty }
+    var isActive: Bool {
+        if case .network = reading { storesInMemory || storesOnDisk } else { true }
+    }
 }
 
 /// The places where responses are stored.

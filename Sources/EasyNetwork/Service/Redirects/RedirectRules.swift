@@ -86,9 +86,17 @@ struct RedirectRules {
         return checked
     }
 
+    /// Returns whether a response with this status can redirect.
+    static func isRedirect(_ statusCode: Int) -> Bool {
+        switch statusCode {
+        case 301, 302, 303, 307, 308: true
+        default: false
+        }
+    }
+
     /// Returns whether a response is a redirect to follow, apart from the limit and an invalid Location.
     func mayFollow(_ statusCode: Int, _ headers: HTTPHeaders) -> Bool {
-        policy.limit > 0 && [301, 302, 303, 307, 308].contains(statusCode) && headers["Location"] != nil
+        policy.limit > 0 && Self.isRedirect(statusCode) && headers["Location"] != nil
     }
 
     /// Returns whether a redirect changes the method to GET. A 303 follows RFC 9110, section 15.4.4. A 301 and a 302 do
