@@ -96,6 +96,37 @@ public struct TransportMetrics: Hashable, Sendable {
     public init(total: TimeInterval) {
         values = Shared(Values(total: total))
     }
+
+    /// Creates metrics with all values.
+    init(
+        nameLookup: TimeInterval?,
+        connect: TimeInterval?,
+        tls: TimeInterval?,
+        firstByte: TimeInterval?,
+        total: TimeInterval,
+        wait: TimeInterval,
+        bytesSent: Int,
+        bytesReceived: Int,
+        networkProtocol: String?,
+        isReusedConnection: Bool?,
+        remoteAddress: String?
+    ) {
+        values = Shared(
+            Values(
+                nameLookup: nameLookup,
+                connect: connect,
+                tls: tls,
+                firstByte: firstByte,
+                total: total,
+                wait: wait,
+                bytesSent: bytesSent,
+                bytesReceived: bytesReceived,
+                networkProtocol: networkProtocol,
+                isReusedConnection: isReusedConnection,
+                remoteAddress: remoteAddress
+            )
+        )
+    }
 }
 
 extension TransportMetrics: CustomStringConvertible {

@@ -78,17 +78,17 @@ package enum RequestBuilder {
             headers["Content-Encoding"] = "gzip"
         }
         if let key = options.values.idempotencyKey { headers["Idempotency-Key"] = key }
-        var message = TransportRequest(
-            method: method,
-            url: url,
-            headers: headers,
-            body: body,
-            deadlines: deadlines
+        let message = TransportRequest(
+            method,
+            url,
+            headers,
+            body,
+            deadlines,
+            allowsCellularAccess: options.values.allowsCellularAccess,
+            networkServiceType: options.values.networkServiceType
         )
-        message.allowsCellularAccess = options.values.allowsCellularAccess
-        message.networkServiceType = options.values.networkServiceType
         // The URL was made from checked parts, so only the method and the headers are checked.
-        try message.checkMethod()
+        if method != .get { try message.checkMethod() }
         try host.check(headers)
         return message
     }
