@@ -30,25 +30,32 @@ final class BodyStream: Sendable {
         var head: TransportHead?
     }
 
-    /// The effects of an early end, to be run outside the lock.
-    private typealias Stopped = (exchange: (any TransportExchange)?, waiters: [Waiter])
     // An unsafe continuation avoids the cost of checks in each request. A waiter is resumed only where it is removed
     // from the state.
     private typealias Waiter = (event: BodyEvent, continuation: UnsafeContinuation<Void, Never>)
+    /// The task in ``collect(upTo:_:)``. It receives the response, or the time for which it waits for the rest of an
+    /// unwanted body.
+    private typealias Collector = UnsafeContinuation<(response: Collected, patience: TimeInterval?), Never>
 
-    /// Decides from the head of a response whether its body is wanted. If it is not, at most ``decidedLimit`` bytes of
-    /// the body are read. Called on the transport's thread.
-    ///
-    /// - Returns: Nil if the body is wanted. Otherwise the number of seconds to wait for the rest of the body, or
-    ///   infinity to wait as long as for a wanted body.
-    typealias Decision = @Sendable (TransportHead) -> TimeInterval?
+    /// What follows from a change of the state, to be done outside the lock.
+    private struct Effects {
+        var waiters: [Waiter] = []
+        var collector: (task: Collector, result: (response: Collected, patience: TimeInterval?))?
+        /// The exchange, which the stream no longer needs. It is also released outside the lock.
+        var exchange: (any TransportExchange)?
+        var isCut = false
+
+        func run() {
+            if isCut { exchange?.cancel() }
+            for waiter in waiters { waiter.continuation.resume() }
+            if let collector { collector.task.resume(returning: collector.result) }
+        }
+    }
 
     /// An event that a task waits for. The end of the stream ends every wait.
     private enum BodyEvent {
         case head
         case chunk
-        /// More unread bytes than this, a head whose body is awaited for a limited time, or the end.
-        case all(limit: Int)
         case end
     }
 
@@ -58,14 +65,18 @@ final class BodyStream: Sendable {
         var counts = Counts()
         var watcher: (@Sendable (Counts) -> Void)?
         var chunks: [Data] = []
+        /// The unread bytes, instead of chunks, while the body is collected.
+        var collected = Data()
         var unreadCount = 0
         var end: TransportEnd?
-        /// Whether the stream was ended before its exchange.
-        var isCancelled = false
         var waiters: [Waiter] = []
+        var collector: Collector?
         var isCollecting = false
+        /// The number of bytes above which a body is not collected further.
+        var collectLimit = Int.max
         var unreadLimit = BodyStream.unreadLimit
-        /// See ``Decision``; also nil before the head.
+        /// The number of seconds to wait for the rest of an unwanted body, or infinity to wait as long as for a wanted
+        /// one; nil if the body is wanted, and before the head.
         var patience: TimeInterval?
         /// The maximum number of bytes of the body, and the error if it has more.
         var maximum: (count: Int, error: NetworkError)?
@@ -82,19 +93,28 @@ final class BodyStream: Sendable {
             switch event {
             case .head: return counts.head != nil
             case .chunk: return !chunks.isEmpty
-            case .all(let limit): return if let patience { patience.isFinite } else { unreadCount > limit }
             case .end: return false
             }
         }
 
-        mutating func takeWaiters() -> [Waiter] {
-            if end != nil || waiters.isEmpty { return waiters.take() }
-            var taken: [Waiter] = []
-            for index in waiters.indices.reversed() {
-                let event = waiters[index].event
-                if hasHappened(event) { taken.append(waiters.remove(at: index)) }
+        /// Takes the collected response, unless the rest of its body is awaited for a limited time.
+        mutating func takeCollected() -> (response: Collected, patience: TimeInterval?) {
+            if end == nil, let patience { return (Collected(head: counts.head), patience) }
+            unreadCount = 0
+            return (Collected(head: counts.head, body: Swift.exchange(&collected, with: Data()), end: end), nil)
+        }
+
+        /// Takes the tasks whose event has happened.
+        mutating func takeReady(_ effects: inout Effects) {
+            let isEnough = if let patience { patience.isFinite } else { unreadCount > collectLimit }
+            if let collector, isEnough || end != nil {
+                effects.collector = (collector, takeCollected())
+                self.collector = nil
             }
-            return taken
+            guard !waiters.isEmpty else { return }
+            for index in waiters.indices.reversed() where hasHappened(waiters[index].event) {
+                effects.waiters.append(waiters.remove(at: index))
+            }
         }
 
         mutating func append(_ data: Data) {
@@ -103,25 +123,27 @@ final class BodyStream: Sendable {
                 beginning?.bytes.append(data.prefix(limit - kept))
             }
             unreadCount += data.count
-            let joins = isCollecting || (chunks.last.map { $0.count + data.count <= chunkSize } ?? false)
-            if joins, !chunks.isEmpty { chunks[chunks.count - 1].append(data) } else { chunks.append(data) }
+            if isCollecting {
+                if collected.isEmpty { collected = data } else { collected.append(data) }
+            } else if !chunks.isEmpty, chunks[chunks.count - 1].count + data.count <= chunkSize {
+                chunks[chunks.count - 1].append(data)
+            } else {
+                chunks.append(data)
+            }
         }
 
-        func collected(_ body: Data = Data()) -> Collected {
-            Collected(head: counts.head, body: body, end: end)
-        }
+        /// The reason why the response is incomplete; nil if it is complete, and before its end.
+        var failure: NetworkError? { Collected(head: counts.head, end: end).failure }
 
-        /// The unread bytes. Usually one chunk, or several if some arrived before ``BodyStream/collect(upTo:)`` was
-        /// called.
-        var unread: Collected {
-            collected(chunks.count == 1 ? chunks[0] : chunks.reduce(into: Data()) { $0 += $1 })
-        }
+        /// The bytes of the chunks, in one piece.
+        var joinedChunks: Data { chunks.count == 1 ? chunks[0] : chunks.reduce(into: Data()) { $0 += $1 } }
 
         /// Ends the stream before its exchange.
-        mutating func finish(_ end: TransportEnd) -> Stopped {
+        mutating func finish(_ end: TransportEnd) -> Effects {
             self.end = end
-            isCancelled = true
-            return (exchange.take(), takeWaiters())
+            var effects = Effects(exchange: exchange.take(), isCut: true)
+            takeReady(&effects)
+            return effects
         }
 
         /// Updates ``isPaused``.
@@ -147,32 +169,36 @@ final class BodyStream: Sendable {
     private static let chunkSize = 4_096
 
     private let state = Locked(State())
-    private let decision: Decision?
+    /// Whether the stream was ended before its exchange. It is set under the lock.
+    private let isCancelled = Flag(false)
+    /// The request, which decides from the head of the response whether its body is wanted. If it is not, at most
+    /// ``decidedLimit`` bytes of the body are read.
+    private let request: RequestSnapshot?
+    /// Whether the response is passed to a reader, which checks a part of a body (206) itself.
+    private let isRead: Bool
 
-    /// Creates a stream.
-    ///
-    /// - Parameter decision: See ``Decision``. Defaults to `nil`: every body is wanted.
-    init(_ decision: Decision? = nil) {
-        self.decision = decision
+    /// Creates a stream. Without a request, every body is wanted.
+    init(_ request: RequestSnapshot? = nil, isRead: Bool = false) {
+        (self.request, self.isRead) = (request, isRead)
     }
 
     /// Sends the message, unless this stream or the task is cancelled. Call it once, before any other method except
     /// ``cancel(keepingUnread:)`` and ``watch(_:)``.
     func start(_ message: TransportRequest, over transport: any NetworkTransport) {
         if Task.isCancelled { cancel() }
-        guard !state.withLock({ $0.isCancelled }) else { return }
+        guard !isCancelled.isSet else { return }
         var message = message
         // A cancellation after the check above, and before `start` returns, finds no exchange. The transport therefore
         // checks `isWanted`.
-        message.isWanted = { [state] in state.withLock { !$0.isCancelled } }
+        message.isWanted = { [state] in state.withLock { $0.end == nil } }
         let exchange = transport.start(message) { event in self.receive(event) }
-        let (isCancelled, mustApply) = state.withLock { state in
+        let isPaused = state.withLock { state in
             // The exchange may already have ended.
             if state.end == nil { state.exchange = exchange }
-            return (state.isCancelled, state.isPaused)
+            return state.isPaused
         }
-        if isCancelled { exchange.cancel() }
-        if mustApply { applyPause() }
+        if isCancelled.isSet { exchange.cancel() }
+        if isPaused { applyPause() }
     }
 
     /// Reports how many bytes have been transferred: at once, and with each event on the transport's thread. A second
@@ -211,7 +237,7 @@ final class BodyStream: Sendable {
             if Task.isCancelled { cancel(keepingUnread: false) }
             let (chunk, mustApply, failure, isOver) = state.withLock { state in
                 guard !state.chunks.isEmpty else {
-                    return (Data?.none, false, state.collected().failure, state.end != nil)
+                    return (Data?.none, false, state.failure, state.end != nil)
                 }
                 let chunk = state.chunks.removeFirst()
                 state.unreadCount -= chunk.count
@@ -228,24 +254,35 @@ final class BodyStream: Sendable {
     /// Returns the complete response, or its beginning if the body has more than `limit` bytes. In that case, the
     /// exchange is cancelled.
     ///
-    /// The limit does not apply to an unwanted body: see ``Decision``.
+    /// The limit does not apply to an unwanted body, see ``decidedLimit``.
     ///
     /// This method does not throw, so that the head and the beginning of the body are available along with the error.
     /// Cancelling the task does not end it: the ``Call`` cancels this stream.
     ///
     /// - Parameter clock: The clock for a body that is awaited for a limited time.
     func collect(upTo limit: Int? = nil, _ clock: any NetworkClock = SystemClock()) async -> Collected {
-        await occurrence(of: .all(limit: max(0, limit ?? .max)))
-        if let collected = takeCollected() { return collected }
-        let patience = state.withLock { $0.patience } ?? 0
+        let (response, patience) = await withUnsafeContinuation { (collector: Collector) in
+            let (effects, mustApply) = state.withLock { state in
+                if !state.chunks.isEmpty { (state.collected, state.chunks) = (state.joinedChunks, []) }
+                (state.isCollecting, state.collectLimit, state.collector) = (true, max(0, limit ?? .max), collector)
+                var effects = Effects()
+                state.takeReady(&effects)
+                return (effects, state.isPaused && state.mustApply())
+            }
+            if mustApply { applyPause() }
+            effects.run()
+        }
+        guard let patience else {
+            if response.end == nil { cancel() }
+            return response
+        }
         let timer = clock.schedule(after: patience) { [weak self] in
-            guard let self else { return }
-            let end = Self.cut(.timedOut, "the body was not complete \(patience) seconds after its head")
-            conclude(state.withLock { $0.end == nil ? $0.finish(end) : nil })
+            let message = "the body was not complete \(patience) seconds after its head"
+            self?.finish(Self.cut(.timedOut, message)) { _ in true }
         }
         await occurrence(of: .end)
         timer.cancel()
-        return takeCollected() ?? Collected()
+        return state.withLock { $0.takeCollected().response }
     }
 
     /// The end of an unwanted body that is not read completely.
@@ -253,20 +290,6 @@ final class BodyStream: Sendable {
         var error = NetworkError(code: code, message: message)
         error.phase = .body
         return TransportEnd(error: error)
-    }
-
-    /// Returns the collected response; nil if the rest of the body is still awaited.
-    private func takeCollected() -> Collected? {
-        let collected = state.withLock { state -> Collected? in
-            guard state.end != nil || state.patience == nil else { return nil }
-            defer {
-                state.chunks = []
-                state.unreadCount = 0
-            }
-            return state.unread
-        }
-        if let collected, collected.end == nil { cancel() }
-        return collected
     }
 
     /// Returns when all bytes have arrived, whether they were read or not. Cancelling the task cancels the exchange.
@@ -278,10 +301,15 @@ final class BodyStream: Sendable {
     var end: TransportEnd? { state.withLock { $0.end } }
 
     /// The reason why the response is incomplete; nil if it is complete, and before its end.
-    var failure: NetworkError? { state.withLock { $0.collected().failure } }
+    var failure: NetworkError? { state.withLock { $0.failure } }
 
     /// The bytes that have arrived and were not read. They stay unread.
-    var unread: Collected { state.withLock { $0.unread } }
+    var unread: Collected {
+        state.withLock { state in
+            let body = state.isCollecting ? state.collected : state.joinedChunks
+            return Collected(head: state.counts.head, body: body, end: state.end)
+        }
+    }
 
     /// The number of bytes that have arrived and were not read.
     var unreadCount: Int { state.withLock { $0.unreadCount } }
@@ -303,12 +331,10 @@ final class BodyStream: Sendable {
     /// Ends the stream with `error` if the body has more than `count` bytes. Bytes received before the limit was
     /// exceeded can still be read.
     func limit(to count: Int, otherwise error: NetworkError) {
-        let stopped = state.withLock { state in
+        finish(TransportEnd(error: error)) { state in
             state.maximum = (max(0, count), error)
-            guard state.counts.received > max(0, count), state.end == nil else { return Stopped?.none }
-            return state.finish(TransportEnd(error: error))
+            return state.counts.received > max(0, count)
         }
-        conclude(stopped)
     }
 
     /// Changes the number of unread bytes above which the exchange is paused, for a reader that would otherwise be
@@ -325,19 +351,30 @@ final class BodyStream: Sendable {
     ///
     /// - Parameter keepingUnread: Whether bytes that have arrived can still be read. Defaults to `true`.
     func cancel(keepingUnread: Bool = true) {
-        let (stopped, dropped) = state.withLock { state -> (Stopped?, [Data]) in
-            var dropped: [Data] = []
-            if !keepingUnread, !state.chunks.isEmpty {
-                swap(&dropped, &state.chunks)
-                state.unreadCount = 0
-                // An end that was not read yet is ignored, too.
-                if state.end != nil { state.end = TransportEnd(error: NetworkError(code: .cancelled)) }
-            }
-            guard state.end == nil else { return (nil, dropped) }
-            return (state.finish(TransportEnd(error: NetworkError(code: .cancelled))), dropped)
+        let end = TransportEnd(error: NetworkError(code: .cancelled))
+        var dropped: ([Data], Data) = ([], Data())
+        finish(end) { state in
+            guard !keepingUnread, state.unreadCount > 0 else { return true }
+            swap(&dropped.0, &state.chunks)
+            swap(&dropped.1, &state.collected)
+            state.unreadCount = 0
+            // An end that was not read yet is ignored, too.
+            if state.end != nil { state.end = end }
+            return true
         }
         withExtendedLifetime(dropped) {}
-        conclude(stopped)
+    }
+
+    /// Ends the stream before its exchange, unless it has ended or the closure returns false.
+    ///
+    /// - Parameter change: A closure that changes the state before.
+    private func finish(_ end: TransportEnd, _ change: (inout State) -> Bool) {
+        let effects = state.withLock { state -> Effects? in
+            guard change(&state), state.end == nil else { return nil }
+            isCancelled.isSet = true
+            return state.finish(end)
+        }
+        effects?.run()
     }
 
     // MARK: - Waiting
@@ -354,7 +391,6 @@ final class BodyStream: Sendable {
     private func occurrence(of event: BodyEvent) async {
         await withUnsafeContinuation { continuation in
             let (isThere, mustApply) = state.withLock { state in
-                if case .all = event { state.isCollecting = true }
                 let isThere = state.hasHappened(event)
                 if !isThere { state.waiters.append((event, continuation)) }
                 return (isThere, state.mustApply())
@@ -366,22 +402,18 @@ final class BodyStream: Sendable {
 
     // MARK: - The exchange
 
-    private func conclude(_ stopped: Stopped?) {
-        guard let stopped else { return }
-        stopped.exchange?.cancel()
-        for waiter in stopped.waiters { waiter.continuation.resume() }
-    }
-
     /// Handles an event of the transport, on its thread.
     private func receive(_ event: TransportEvent) {
-        // The exchange is released outside the lock.
-        var exchange: (any TransportExchange)?
         var watched: (watcher: @Sendable (Counts) -> Void, counts: Counts)?
-        var isCut = false
+        var mustApply = false
         var patience: TimeInterval?
-        if let decision, case .head(let head) = event { patience = decision(head) }
-        let (waiters, mustApply) = state.withLock { state -> ([Waiter], Bool) in
-            guard state.end == nil else { return ([], false) }
+        // A part of a body can omit its type (RFC 9110, section 15.3.7).
+        if let request, case .head(let head) = event, !isRead || head.statusCode != 206 {
+            patience = request.patience(for: head)
+        }
+        let effects = state.withLock { state -> Effects in
+            var effects = Effects()
+            guard state.end == nil else { return effects }
             switch event {
             case .sent(let count): state.counts.sent = count
             case .head(let head):
@@ -398,25 +430,23 @@ final class BodyStream: Sendable {
                     cut = Self.cut(.bodyTooLong, "the body has more than \(Self.decidedLimit) bytes")
                 }
                 if let cut {
-                    isCut = true
-                    let stopped = state.finish(cut)
-                    exchange = stopped.exchange
-                    return (stopped.waiters, false)
+                    isCancelled.isSet = true
+                    return state.finish(cut)
                 }
                 state.append(data)
             case .end(let end):
                 state.end = end
-                exchange = state.exchange.take()
+                effects.exchange = state.exchange.take()
             }
             if let watcher = state.watcher { watched = (watcher, state.counts) }
             // `applyPause()` also runs for bytes that arrive during a pause, because another thread may just have
-            // resumed the exchange.
-            return (state.takeWaiters(), state.mustApply() || state.isPaused)
+            // resumed the exchange. A body that is collected is never paused.
+            mustApply = !state.isCollecting && (state.mustApply() || state.isPaused)
+            state.takeReady(&effects)
+            return effects
         }
-        if isCut { exchange?.cancel() }
-        withExtendedLifetime(exchange) {}
         if let watched { watched.watcher(watched.counts) }
-        for waiter in waiters { waiter.continuation.resume() }
+        effects.run()
         if mustApply { applyPause() }
     }
 
@@ -452,7 +482,7 @@ extension BodyStream.Collected {
 
     /// Returns the response, even if it has no end because it was longer than the limit.
     func response(from url: URL) throws(NetworkError) -> NetworkResponse {
-        if var failure {
+        if head == nil || end?.error != nil, var failure {
             failure.responseBody = head == nil ? nil : body
             throw failure
         }

@@ -117,11 +117,7 @@ extension Call.Attempts {
         attempt.span = span
         attempt.cacheMiss = hasSent ? nil : cache.miss
         hasSent = true
-        // The reader of a range checks the response itself, because a 206 can omit its type (RFC 9110, section 15.3.7).
-        let ofReader: BodyStream.Decision = { [snapshot] head in
-            head.statusCode == 206 ? nil : snapshot.patience(for: head)
-        }
-        let body = BodyStream(isRead ? ofReader : snapshot.patience)
+        let body = BodyStream(snapshot, isRead: isRead)
         if isRead, case let count = call.wantedBodyCount, count > 0 { body.keepBeginning(count) }
         call.noteStart(attempt, message, body)
         cache.acceptedResponse = nil

@@ -99,7 +99,7 @@ package enum LockCounter {
 
 /// A flag that is read often and set rarely. It uses an atomic value where every supported system version has one, and
 /// a lock elsewhere.
-package final class Flag: Sendable {
+package struct Flag: ~Copyable, Sendable {
     #if canImport(Darwin)
     private let value: Locked<Bool>
 
@@ -109,7 +109,7 @@ package final class Flag: Sendable {
 
     package var isSet: Bool {
         get { value.withLock { $0 } }
-        set { value.exchange(newValue) }
+        nonmutating set { value.exchange(newValue) }
     }
     #else
     private let value: Atomic<Bool>
@@ -120,7 +120,7 @@ package final class Flag: Sendable {
 
     package var isSet: Bool {
         get { value.load(ordering: .acquiring) }
-        set { value.store(newValue, ordering: .releasing) }
+        nonmutating set { value.store(newValue, ordering: .releasing) }
     }
     #endif
 }
