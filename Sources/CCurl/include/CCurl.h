@@ -81,7 +81,6 @@ static const ccurl_option CCURLOPT_NOPROGRESS = 43;
 static const ccurl_option CCURLOPT_NOBODY = 44;
 static const ccurl_option CCURLOPT_FAILONERROR = 45;
 static const ccurl_option CCURLOPT_UPLOAD = 46;
-static const ccurl_option CCURLOPT_FOLLOWLOCATION = 52;
 static const ccurl_option CCURLOPT_SSL_VERIFYPEER = 64;
 static const ccurl_option CCURLOPT_FRESH_CONNECT = 74;
 static const ccurl_option CCURLOPT_FORBID_REUSE = 75;

@@ -145,18 +145,6 @@ public struct HTTPHeaders: Hashable, Sendable {
         }
     }
 
-    /// Returns whether a line is `Name: value` of the field at this index, byte by byte. It reads the field in its
-    /// place, because copies would cost more than the comparison.
-    func isField(at index: Int, _ line: UnsafeBufferPointer<UInt8>) -> Bool {
-        fields.withUnsafeBufferPointer { fields in
-            guard index < fields.count else { return false }
-            let colon = fields[index].name.utf8.count
-            return line.count == colon + 2 + fields[index].raw.utf8.count && line.has(fields[index].name, at: 0)
-                && line[colon] == UInt8(ascii: ":") && line[colon + 1] == UInt8(ascii: " ")
-                && line.has(fields[index].raw, at: colon + 2)
-        }
-    }
-
     /// Returns these headers with the fields of `other` added. They replace fields of the same name.
     public func merging(_ other: HTTPHeaders) -> HTTPHeaders {
         if other.isEmpty { return self }

@@ -51,7 +51,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
     /// - Returns: Whether the exchange can begin now. If not, it waits until ``end(origin:)`` or
     ///   ``setLimit(_:origin:)`` returns it.
     mutating func enter(_ exchange: Exchange, origin: String) -> Bool {
-        let limit = limit(of: origin)
+        let limit = originLimits.isEmpty ? originLimit : limit(of: origin)
         let hasPlace = origins[origin, default: Origin()].enter(exchange, limit: limit)
         return hasPlace && enter(exchange)
     }
@@ -68,7 +68,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
         }
         guard let index = origins.index(forKey: origin) else { return begun }
         origins.values[index].underWay -= 1
-        begun += fill(index, limit: limit(of: origin))
+        if !origins.values[index].waiting.isEmpty { begun += fill(index, limit: limit(of: origin)) }
         if origins.values[index].underWay == 0 { origins.remove(at: index) }
         return begun
     }
@@ -86,11 +86,11 @@ struct ConnectionAdmission<Exchange: AnyObject> {
 
     /// Returns whether the limit of an origin differs from the common one.
     func hasOwnLimit(origin: String) -> Bool {
-        !originLimits.isEmpty && originLimits[origin] != nil
+        originLimits[origin] != nil
     }
 
     private func limit(of origin: String) -> Int {
-        originLimits.isEmpty ? originLimit : originLimits[origin] ?? originLimit
+        originLimits[origin] ?? originLimit
     }
 
     private mutating func fill(_ index: Dictionary<String, Origin>.Index, limit: Int) -> [Exchange] {

@@ -18,13 +18,13 @@ struct CurlDeadlinesTests {
         var deadlines = CurlDeadlines(loop)
         func poll() -> Int32 { deadlines.pollTimeout(underWay: 1, hasMoved: true) }
         deadlines.add(1e18)
-        let far = (poll(), deadlines.takeDue())
+        let far = (poll(), deadlines.takeDue(at: loop.clock.now))
         expect(far.0 == 10 && !far.1)
         deadlines.add(loop.clock.now - 1)
-        let due = (poll(), deadlines.takeDue())
+        let due = (poll(), deadlines.takeDue(at: loop.clock.now))
         expect(due.0 == 0 && due.1)
         // The deadlines have been cleared, and must be added again.
-        let none = (poll(), deadlines.takeDue())
+        let none = (poll(), deadlines.takeDue(at: loop.clock.now))
         expect(none.0 == 10 && !none.1)
         deadlines.add(loop.clock.now + 0.0001)
         let near = poll()
@@ -41,19 +41,21 @@ struct CurlDeadlinesTests {
         expect(poll == 10 && clock.pendingCount == 1)
         // The timer fires too early, like that of a coarse clock.
         deadlines.timerFired()
-        let isEarly = deadlines.takeDue()
+        let isEarly = deadlines.takeDue(at: clock.now)
         expect(!isEarly && clock.pendingCount == 1)
         clock.advance(by: 2)
-        expect(loop.take().isTimerDue)
+        var arrived: [CurlExchange] = []
+        let isTimerDue = loop.take(into: &arrived).isTimerDue
+        expect(isTimerDue)
         // A deadline that has passed needs no timer: the loop checks it before it waits.
         deadlines.timerFired()
         expect(clock.pendingCount, equals: 0)
-        let isDue = deadlines.takeDue()
+        let isDue = deadlines.takeDue(at: clock.now)
         expect(isDue)
         deadlines.add(15)
         expect(clock.pendingCount, equals: 1)
         deadlines.clear()
-        let isDueAfterwards = deadlines.takeDue()
+        let isDueAfterwards = deadlines.takeDue(at: clock.now)
         expect(!isDueAfterwards && clock.pendingCount == 0)
     }
 

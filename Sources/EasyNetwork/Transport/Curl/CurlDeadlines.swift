@@ -7,7 +7,7 @@ import Foundation
 /// times again. With the system clock, the loop's own wait ends at that time. With any other clock, a timer wakes the
 /// loop.
 struct CurlDeadlines {
-    private var earliest = TimeInterval.infinity
+    private(set) var earliest = TimeInterval.infinity
     private let clock: any NetworkClock
     private let isSystemClock: Bool
     private weak var loop: CurlLoop?
@@ -30,8 +30,8 @@ struct CurlDeadlines {
     }
 
     /// Returns whether the earliest time has been reached. If so, all times are removed.
-    mutating func takeDue() -> Bool {
-        guard earliest.isFinite, earliest <= clock.now else { return false }
+    mutating func takeDue(at now: TimeInterval) -> Bool {
+        guard earliest.isFinite, earliest <= now else { return false }
         clear()
         return true
     }

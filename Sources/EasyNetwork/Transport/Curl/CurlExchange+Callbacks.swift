@@ -5,14 +5,24 @@ import Foundation
 extension CurlExchange {
     /// Returns the exchange of a callback.
     ///
-    /// - Returns: Nil only without the pointer that ``setContext(of:)`` sets. The transfer is then aborted.
+    /// - Parameter context: A pointer to the handle.
+    /// - Returns: Nil only if no exchange uses the handle. The transfer is then aborted.
     static func at(_ context: UnsafeMutableRawPointer?) -> CurlExchange? {
-        context.map { Unmanaged<CurlExchange>.fromOpaque($0).takeUnretainedValue() }
+        guard let context else { return nil }
+        return Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().exchange
     }
 
     /// Sets the callbacks. They are passed to the handle's current exchange.
+    ///
+    /// The pointer to the handle is not retained. libcurl calls back only while its own handle exists, which belongs to
+    /// this one.
     func setCallbacks(of handle: CurlHandle) {
+        let context = Unmanaged.passUnretained(handle).toOpaque()
         // Setting a function or a pointer of a known option cannot fail.
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_PRIVATE, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_HEADERDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_WRITEDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_PREREQDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_HEADERFUNCTION) { bytes, size, count, context in
             let length = size * count
             return CurlExchange.at(context)?.received(headerLine: .init(start: bytes, count: length)) == true
@@ -22,25 +32,16 @@ extension CurlExchange {
             CurlExchange.at(context)?.received(.init(start: bytes, count: size * count)) ?? 0
         }
         _ = ccurl_set_connected_function(handle.easy) { context, address, localAddress, port, localPort in
-            let remote = address.map { String(cString: $0) } ?? ""
-            let local = localAddress.map { String(cString: $0) } ?? ""
-            let isGood = CurlExchange.at(context)?.connected(remote: remote, port, local: local, localPort) == true
-            return isGood ? CCURL_PREREQFUNC_OK : CCURL_PREREQFUNC_ABORT
-        }
-        _ = ccurl_set_debug_function(handle.easy) { _, kind, bytes, count, context in
-            let bytes = UnsafeRawBufferPointer(start: bytes, count: count)
-            switch kind {
-            case CCURLINFO_TEXT: CurlExchange.at(context)?.received(report: bytes)
-            case CCURLINFO_DATA_IN: CurlExchange.at(context)?.received(raw: bytes)
-            default: break
-            }
-            return 0
+            guard let exchange = CurlExchange.at(context), let address, let localAddress,
+                exchange.connected(remote: address, port, local: localAddress, localPort)
+            else { return CCURL_PREREQFUNC_ABORT }
+            return CCURL_PREREQFUNC_OK
         }
         // The socket callbacks are passed to the loop's connections, which outlive every exchange.
         guard let worker else { return }
-        let context = Unmanaged.passUnretained(worker.connections).toOpaque()
-        _ = ccurl_set_pointer(handle.easy, CCURLOPT_SOCKOPTDATA, context)
-        _ = ccurl_set_pointer(handle.easy, CCURLOPT_CLOSESOCKETDATA, context)
+        let connections = Unmanaged.passUnretained(worker.connections).toOpaque()
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_SOCKOPTDATA, connections)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_CLOSESOCKETDATA, connections)
         _ = ccurl_set_opened_function(handle.easy) { context, descriptor, _ in
             CurlExchange.connections(at: context)?.opened(descriptor)
             return CCURL_SOCKOPT_OK
@@ -53,7 +54,21 @@ extension CurlExchange {
 
     /// Makes libcurl report its actions to this exchange.
     func requestReports() {
-        handle?.report(to: Unmanaged.passUnretained(self).toOpaque())
+        guard let handle else { return }
+        if !handle.hasReportFunction {
+            handle.hasReportFunction = true
+            _ = ccurl_set_pointer(handle.easy, CCURLOPT_DEBUGDATA, Unmanaged.passUnretained(handle).toOpaque())
+            _ = ccurl_set_debug_function(handle.easy) { _, kind, bytes, count, context in
+                let bytes = UnsafeRawBufferPointer(start: bytes, count: count)
+                switch kind {
+                case CCURLINFO_TEXT: CurlExchange.at(context)?.received(report: bytes)
+                case CCURLINFO_DATA_IN: CurlExchange.at(context)?.received(raw: bytes)
+                default: break
+                }
+                return 0
+            }
+        }
+        handle.report()
     }
 
     /// Makes libcurl report to this exchange whether TLS is open, the last time when it considers the message complete.
@@ -64,7 +79,7 @@ extension CurlExchange {
             CurlExchange.at(context)?.checkTLS()
             return 0
         }
-        _ = ccurl_set_pointer(handle.easy, CCURLOPT_XFERINFODATA, Unmanaged.passUnretained(self).toOpaque())
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_XFERINFODATA, Unmanaged.passUnretained(handle).toOpaque())
         _ = ccurl_set_long(handle.easy, CCURLOPT_NOPROGRESS, 0)
     }
 
@@ -74,6 +89,7 @@ extension CurlExchange {
 
     /// Sets the callback that reports TLS. Not every TLS library has it. Without it, phases are slightly less precise.
     func setSecuringCallback(of handle: CurlHandle) {
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_SSL_CTX_DATA, Unmanaged.passUnretained(handle).toOpaque())
         _ = ccurl_set_securing_function(handle.easy) { _, tls, context in
             guard let exchange = CurlExchange.at(context) else { return CCURLE_OK }
             exchange.isSecuring = true
@@ -85,7 +101,8 @@ extension CurlExchange {
     }
 
     /// Sets the callbacks that request the body. Only a message with a body needs them.
-    private func setBodyCallbacks(of handle: CurlHandle, _ context: UnsafeMutableRawPointer) {
+    func setBodyCallbacks(of handle: CurlHandle) {
+        let context = Unmanaged.passUnretained(handle).toOpaque()
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_READDATA, context)
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_SEEKDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_READFUNCTION) { bytes, size, count, context in
@@ -97,21 +114,6 @@ extension CurlExchange {
             }
             return CCURL_SEEKFUNC_OK
         }
-    }
-
-    /// Connects the callbacks of the handle to this exchange.
-    ///
-    /// The pointer is not retained. libcurl calls back on the loop's thread, and only while the handle is in the loop's
-    /// multi handle. Until the handle is removed from it, the worker keeps the exchange.
-    func setContext(of handle: CurlHandle) {
-        let context = Unmanaged.passUnretained(self).toOpaque()
-        _ = ccurl_set_pointer(handle.easy, CCURLOPT_PRIVATE, context)
-        _ = ccurl_set_pointer(handle.easy, CCURLOPT_HEADERDATA, context)
-        _ = ccurl_set_pointer(handle.easy, CCURLOPT_WRITEDATA, context)
-        _ = ccurl_set_pointer(handle.easy, CCURLOPT_PREREQDATA, context)
-        // A message without TLS needs this, too: the connection to its proxy can use TLS.
-        if handle.hasTLSOptions { _ = ccurl_set_pointer(handle.easy, CCURLOPT_SSL_CTX_DATA, context) }
-        if body != nil { setBodyCallbacks(of: handle, context) }
     }
 }
 #endif

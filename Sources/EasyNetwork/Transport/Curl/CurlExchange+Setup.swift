@@ -9,6 +9,7 @@ extension CurlExchange {
     ///   shared.
     func configure(_ handle: CurlHandle, waitsForConnection: Bool) throws(NetworkError) {
         self.handle = handle
+        handle.exchange = self
         guard let worker, let request else { return }
         guard target.isHTTPS || target.isHTTP else {
             throw NetworkError(code: .invalidRequest, message: "\(target.address) must be an absolute http(s) URL")
@@ -22,7 +23,9 @@ extension CurlExchange {
             try handle.set(CCURLOPT_USERNAME, "")
             try handle.set(CCURLOPT_HTTPAUTH, 0)
         }
-        try configureMethod(request, handle)
+        let hasBody = if case .none = request.body { false } else { true }
+        // Without a body, libcurl's default method is GET.
+        if hasBody || request.method != .get || handle.method != nil { try configureMethod(request, handle) }
         if body == nil, let known = worker.headerList, known.headers?.hasStorage(of: request.headers) == true {
             try handle.setHeaders(known)
         } else {
@@ -30,7 +33,10 @@ extension CurlExchange {
             try handle.setHeaders(list)
             worker.headerList = list
         }
-        try handle.set(CCURLOPT_PIPEWAIT, waitsForConnection ? 1 : 0)
+        if handle.waitsForConnection != waitsForConnection {
+            try handle.set(CCURLOPT_PIPEWAIT, waitsForConnection ? 1 : 0)
+            handle.waitsForConnection = waitsForConnection
+        }
         if needsNewConnection {
             handle.needsReset = true
             try handle.set(CCURLOPT_FRESH_CONNECT, 1)
@@ -40,20 +46,17 @@ extension CurlExchange {
             handle.needsReset = true
             if target.isHTTP, worker.isBasicWanted { try handle.set(CCURLOPT_PROXYAUTH, CCURLAUTH_BASIC) }
         }
-        setContext(of: handle)
     }
 
     /// Sets the options that depend only on the loop's configuration.
     private func setCommonOptions(of handle: CurlHandle, _ worker: CurlWorker) throws(NetworkError) {
-        try handle.useErrorText()
         // Signals belong to the process: libcurl would use one to end a name lookup.
         try handle.set(CCURLOPT_NOSIGNAL, 1)
         // This is the numeric option. libcurl 7.85 and later have another one for strings.
         try handle.set(CCURLOPT_PROTOCOLS, CCURLPROTO_HTTP | CCURLPROTO_HTTPS)
         try handle.set(CCURLOPT_HTTP_VERSION, CCURL_HTTP_VERSION_2TLS)
-        try handle.set(CCURLOPT_FOLLOWLOCATION, 0)
         // By default libcurl sends Basic credentials without a challenge. With two schemes it waits for the challenge.
-        try handle.set(CCURLOPT_PROXYAUTH, CCURLAUTH_BASIC | CCURLAUTH_DIGEST)
+        if worker.hasProxyPassword { try handle.set(CCURLOPT_PROXYAUTH, CCURLAUTH_BASIC | CCURLAUTH_DIGEST) }
         // The exchange has its own deadlines. By default libcurl stops connecting after 300 seconds.
         try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
         // If each message has a new handle, a buffer of 64 KiB makes malloc consolidate its memory each time, and large
@@ -62,10 +65,10 @@ extension CurlExchange {
         _ = ccurl_set_long(handle.easy, CCURLOPT_BUFFERSIZE, 32_768)
         // Without this option, a cancellation during a name lookup blocks the loop until the system's resolver returns.
         // libcurl before 7.87 does not have it.
-        if CurlLibrary.version >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }
+        if worker.libcurl >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }
         try handle.set(CCURLOPT_PATH_AS_IS, 1)
         if let problem = worker.proxyProblem { throw problem }
-        if let proxy = worker.configuration.proxy.curlProxy {
+        if let proxy = worker.proxy {
             try handle.set(CCURLOPT_PROXY, proxy)
             // Without this option, the exceptions of the environment would apply to this proxy, too.
             try handle.set(CCURLOPT_NOPROXY, "")
@@ -133,9 +136,8 @@ extension CurlExchange {
             handle.needsReset = true
             try handle.set(CCURLOPT_UPLOAD, 1)
             try handle.setBodyCount(body.count ?? -1)
+            setBodyCallbacks(of: handle)
         }
-        // Without a body, libcurl's default method is GET.
-        guard body != nil || method != "GET" || handle.method != nil else { return }
         if method != handle.method || body != nil { try request.checkMethod() }
         try handle.setMethod(method)
     }
@@ -170,7 +172,7 @@ extension ProxyConfiguration {
     private static let curlSchemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
     /// The proxy in the form that libcurl requires: nil for the environment's proxy, empty for no proxy.
-    fileprivate var curlProxy: String? {
+    var curlProxy: String? {
         switch self {
         case .system: nil
         case .none: ""
@@ -209,8 +211,6 @@ extension ProxyConfiguration {
 /// The destination of a message, parsed from the bytes of its URL. Requesting the components of a `URL` costs as much
 /// as sending a small message.
 final class CurlTarget: Sendable {
-    static let none = CurlTarget(address: "")
-
     /// The complete URL, as it is passed to libcurl.
     let address: String
     /// Scheme, host and port: `https://api.example.com:8443`. The complete URL if it is not absolute.

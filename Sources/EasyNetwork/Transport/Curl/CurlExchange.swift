@@ -19,7 +19,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
 
     /// The message; nil before the start and after the end.
     private(set) var request: TransportRequest?
-    private(set) var target = CurlTarget.none
+    var target: CurlTarget
     private var events: (@Sendable (TransportEvent) -> Void)?
     private var submitted: TimeInterval = 0
 
@@ -38,9 +38,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// Whether the exchange was aborted because it had its response.
     private(set) var isAnswered = false
     /// Whether the reused connection turned out to be unusable before a byte was sent.
-    private var isUnfit = false
+    private(set) var isUnfit = false
     /// Whether the server is known to have rejected the message without processing it.
-    private var isRefused = false
+    private(set) var isRefused = false
     private var refusalCount = 0
     private(set) var needsNewConnection = false
     /// Whether the final response arrived over HTTP/2; nil before it.
@@ -54,34 +54,35 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     private var stream: Int?
 
     var body: CurlBody?
-    /// The deadlines; nil before the exchange begins.
+    /// The deadlines; nil until they are first checked, because nearly all exchanges end before.
     private var watch: DeadlineWatch?
     private var begun: (time: TimeInterval, turn: Int)?
     /// The time when bytes were last sent or received.
     private var lastMoved: TimeInterval = 0
-    /// The last turn in which header lines arrived; nil if the next line counts in any turn.
-    // Only the loop's thread uses this property and the head. An exclusivity check would cost time for each header
-    // line.
-    @exclusivity(unchecked) private var linesMovedInTurn: Int?
     /// Whether libcurl has paused the response's body, and the request's body.
     private var isReceivingPaused = false
     private var isSendingPaused = false
     /// Whether the TLS handshake of a connection for the exchange is in progress.
     var isSecuring = false
-    /// Whether the connection had been used before; nil without a connection.
-    private var isReused: Bool?
+    /// Whether the connection had been used before; nil while the message has no connection on which it can be sent.
+    private(set) var isReused: Bool?
+    /// Whether the message has had a connection.
+    private var hasConnected = false
     /// The number of connections that libcurl has established for the exchange.
     private var connectCount = 0
-    private var connection: CurlConnection?
+    private var connection: CurlConnections.Connection?
     private var remoteAddress: String?
     /// The number of bytes, as libcurl counts them, that requested a tunnel from a proxy.
     private var tunnelByteCount = 0
+    // Only the loop's thread uses the head. An exclusivity check would cost time for each header line.
     @exclusivity(unchecked) private var head = CurlHead()
-    private(set) var tunnel = CurlTunnel()
+    /// The responses of a proxy to requests for a tunnel; nil before the first.
+    private(set) var tunnel: CurlTunnel?
     /// The head of the proxy's 407 response, until it is known whether libcurl responds to the challenge.
     private var challenge: TransportHead?
     private var challengeCount = 0
-    private var chunkSizes = CurlChunkSizes()
+    /// Checks the chunks of the body; nil before the first.
+    private var chunkSizes: CurlChunkSizes?
     /// Whether bytes have arrived after those with a malformed chunk.
     private var isChunkRefused = false
     private var decoder: CurlDecoder?
@@ -91,6 +92,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
 
     init(_ loop: CurlLoop) {
         self.loop = loop
+        target = loop.noTarget
     }
 
     func start(_ request: TransportRequest, events: @escaping @Sendable (TransportEvent) -> Void) {
@@ -98,7 +100,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         self.events = events
         submitted = loop.clock.now
         flags.bitwiseOr(Self.started, ordering: .acquiringAndReleasing)
-        guard !loop.post(self, isStart: true), markOver() & Self.over == 0 else { return }
+        guard !loop.post(self, isStart: true),
+            flags.bitwiseOr(Self.over, ordering: .acquiringAndReleasing).oldValue & Self.over == 0
+        else { return }
         (self.request, self.events) = (nil, nil)
         let none = NetworkError(code: .cannotConnect, message: "the system has no thread or socket left")
         let error = CurlLibrary.problem ?? none
@@ -128,8 +132,6 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         loop.post(self)
     }
 
-    private func markOver() -> UInt8 { flags.bitwiseOr(Self.over, ordering: .acquiringAndReleasing).oldValue }
-
     /// Notifies the loop of a change, unless nothing changed or the exchange is not in progress.
     private func announce(_ old: UInt8, unless flag: UInt8) {
         if old & (Self.started | Self.over | flag) == Self.started { loop.post(self) }
@@ -137,19 +139,19 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
 
     // MARK: - Beginning
 
-    /// Parses the URL. This happens on the loop's thread, to keep `start` short.
-    ///
-    /// - Parameter last: The target of the previous exchange, which is often the same.
-    func readTarget(_ last: CurlTarget) {
-        guard let address = request?.url.absoluteString else { return }
-        target = last.address == address ? last : CurlTarget(address: address)
-    }
-
     /// Begins the head, and also the deadlines unless the exchange begins for a second time.
-    func begin(now: TimeInterval) {
-        begun = (begun?.time ?? now, worker?.turn ?? 0)
-        if let worker { head = CurlHead(like: worker.lastHead) }
-        if watch == nil, let request { watch = DeadlineWatch(request.deadlines, now: now) }
+    ///
+    /// - Returns: The time in seconds in which no deadline can pass; zero or less if the deadlines must be checked now.
+    func begin(_ request: TransportRequest, _ worker: CurlWorker) -> TimeInterval {
+        let isFirst = begun == nil
+        begun = (begun?.time ?? worker.now, worker.turn)
+        head = CurlHead(like: worker.lastHead)
+        guard isFirst else { return 0 }
+        let limits = request.deadlines
+        // `Double.minimum` ignores NaN, which means no limit.
+        let early = Double.minimum(limits.connect ?? .infinity, limits.firstByte ?? .infinity)
+        let late = Double.minimum(limits.idle ?? .infinity, limits.total ?? .infinity)
+        return Double.minimum(early, late)
     }
 
     /// Returns the time until the next deadline.
@@ -157,14 +159,16 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// - Returns: The time in seconds; infinity without a deadline.
     /// - Throws: ``NetworkError/Code/timedOut`` if a deadline has passed.
     func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
-        watch?.activity(now: lastMoved)
+        guard let request, let begun else { return .infinity }
+        var watch = watch ?? DeadlineWatch(request.deadlines, now: begun.time)
+        if hasConnected { watch.connected() }
+        if head.byteCount > 0 { watch.answered() }
+        watch.activity(now: lastMoved)
         // The loop might not have received the pause yet. From now on, silence does not count.
-        if isPaused { watch?.setPaused(true, now: now) }
-        return try watch?.timeLeft(now: now) ?? .infinity
+        if isPaused { watch.setPaused(true, now: now) }
+        self.watch = watch
+        return try watch.timeLeft(now: now)
     }
-
-    /// Whether the exchange has ended without having been processed, and must begin again.
-    var isToStartOver: Bool { failure == nil && (isUnfit || isRefused) }
 
     /// Returns to the state before the beginning.
     ///
@@ -176,7 +180,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         needsNewConnection = !isRefused || refusalCount > 1
         (isUnfit, isRefused) = (false, false)
         (connectCount, connection, isReused, isSecuring, isSendingPaused) = (0, nil, nil, false, false)
-        tunnel = CurlTunnel()
+        tunnel = nil
         let isRepeatable = body?.rewind() != false
         guard isRepeatable, refusalCount <= Self.refusalLimit else {
             let reason = isRepeatable ? "\(refusalCount) times" : "and the body cannot be sent again"
@@ -198,10 +202,15 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// Notes that libcurl has a connection for the message.
     ///
     /// - Returns: False if the message must not be sent.
-    func connected(remote: String, _ remotePort: Int32, local: String, _ localPort: Int32) -> Bool {
+    func connected(
+        remote: UnsafePointer<CChar>,
+        _ remotePort: Int32,
+        local: UnsafePointer<CChar>,
+        _ localPort: Int32
+    ) -> Bool {
         if challenge != nil {
             guard forgetChallenge() else { return false }
-        } else if isConnected {
+        } else if self.isReused != nil {
             // After a 417, libcurl removes the expectation and would send the message again, over a connection on which
             // the server still waits for the first body. The 417 is the final response.
             guard !head.isComplete else {
@@ -213,7 +222,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // libcurl must not decide whether to send it again. On a connection that served nothing else, libcurl only
             // resends a message that the server rejected without processing it (RFC 9113, sections 8.7 and 13.3). On
             // other connections it does not report the difference.
-            guard isReused == false, let connection, !connection.isReused else {
+            guard self.isReused == false, let connection, !connection.isReused else {
                 readRest()
                 if !isAnswered {
                     failure = failure ?? NetworkError(code: .connectionLost, message: "a reused connection was closed")
@@ -224,7 +233,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // reset.
             handle?.needsReset = true
         }
-        if !isConnected || challengeCount > 0 {
+        if tunnel != nil || challengeCount > 0 {
             // Older versions, such as 7.88, add the request for a tunnel to the request for the server.
             tunnelByteCount = handle?.long(CCURLINFO_REQUEST_SIZE) ?? 0
         }
@@ -234,8 +243,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         connection = worker?.connections.connection(remote: remote, remotePort, local: local, localPort)
         if isReused, let connection {
             connection.isReused = true
-            let isFit = connection.isFit { target.isHTTPS && handle.map { ccurl_tls_has_pending($0.easy) } == true }
-            guard isFit else {
+            guard connection.isFit(tls: target.isHTTPS ? handle?.easy : nil) else {
                 isUnfit = true
                 return false
             }
@@ -243,9 +251,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         connection?.isSendingBody = body != nil && !target.isHTTPS
         if target.isHTTPS, connection?.isHTTP2 != false { requestReports() }
         stream = nil
-        self.isReused = isReused
+        (self.isReused, hasConnected) = (isReused, true)
         remoteAddress = connection?.remoteAddress ?? CurlConnections.address(remote, remotePort)
-        watch?.connected()
         return true
     }
 
@@ -264,9 +271,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         let schemes = handle?.long(CCURLINFO_PROXYAUTH_AVAIL) ?? 0
         worker?.isBasicWanted = schemes & (CCURLAUTH_BASIC | CCURLAUTH_DIGEST) == CCURLAUTH_BASIC
         if let worker { head = CurlHead(like: worker.lastHead) }
-        (decoder, decodedBodyLimit, chunkSizes, isSendingPaused) = (nil, nil, CurlChunkSizes(), false)
+        (decoder, decodedBodyLimit, chunkSizes, isSendingPaused) = (nil, nil, nil, false)
         // The deadline for the response continues.
-        if let request, let begun { watch = DeadlineWatch(request.deadlines, now: begun.time) }
+        watch = nil
         return true
     }
 
@@ -274,54 +281,26 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         guard let head = challenge.take() else { return }
         // If Basic credentials were sent without a challenge, the next message waits for a challenge again.
         worker?.isBasicWanted = false
-        deliver(.head(head))
+        events?(.head(head))
     }
-
-    /// Whether the message has a connection on which it can be sent.
-    var isConnected: Bool { isReused != nil }
 
     /// Handles a header line.
     ///
     /// - Returns: False if the transfer must be aborted.
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {
-        // Many lines arrive at a time. Reading the clock for each would be a considerable part of the work.
-        if linesMovedInTurn != worker?.turn {
-            linesMovedInTurn = worker?.turn
-            moved()
-        }
-        guard isConnected || !target.isHTTPS else { return received(tunnelLine: line) }
-        if head.isEmpty {
-            watch?.answered()
+        moved()
+        guard !target.isHTTPS || isReused != nil else { return received(tunnelLine: line) }
+        if head.byteCount == 0 {
             // A server that responds has processed the message, regardless of its earlier reports.
             isRefused = false
             // All relevant reports arrive before the response, and each one costs time.
-            handle?.stopReports()
+            if let handle, handle.isReporting { handle.stopReports() }
             connection?.isSendingBody = false
         }
         do throws(NetworkError) {
-            guard let head = try head.add(line) else { return true }
+            guard let parsed = try head.add(line) else { return true }
             guard !isCancelled else { return false }
-            worker?.lastHead = self.head.known
-            isHTTP2 = self.head.networkProtocol.hasPrefix("HTTP/2")
-            connection?.isHTTP2 = isHTTP2
-            streamLimit = connection?.streamLimit
-            let limit = worker?.configuration.maximumDecodedBodyCount
-            decoder = head.hasContentCoding ? try CurlDecoder(head, limit: limit) : nil
-            let coding = head.headers["Transfer-Encoding"]
-            let isChunked = coding?.lowercased().contains("chunked") == true
-            if isHTTP2 == false, isChunked { requestReports() }
-            if isHTTP2 == false, !isChunked, target.isHTTPS, Self.missesTruncation, hasNoLength(head) { watchTLS() }
-            // Without a decoder, a body with a content coding is passed on unchanged and has no limit.
-            if decoder != nil || head.hasTransferCoding {
-                decodedBodyLimit = limit.map(DecodedBodyLimit.init)
-            }
-            if isHTTP2 == true { worker?.answeredOverHTTP2.append(self) }
-            if isSendingPaused { worker?.answeredEarly.append(self) }
-            if head.statusCode == 407, target.isHTTP, worker?.hasProxyPassword == true {
-                challenge = head
-            } else {
-                deliver(.head(head))
-            }
+            try received(parsed)
             return true
         } catch {
             failure = error
@@ -329,7 +308,37 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         }
     }
 
+    /// Prepares for the body, and delivers the head unless libcurl responds to it.
+    private func received(_ parsed: CurlHead.Parsed) throws(NetworkError) {
+        guard let worker else { return }
+        worker.lastHead = head.known
+        isHTTP2 = parsed.isHTTP2
+        if let connection {
+            connection.isHTTP2 = parsed.isHTTP2
+            streamLimit = connection.streamLimit
+        }
+        let (head, limit) = (parsed.head, worker.configuration.maximumDecodedBodyCount)
+        if parsed.hasContentCoding { decoder = try CurlDecoder(head, limit: limit) }
+        if parsed.isHTTP2 {
+            worker.answeredOverHTTP2.append(self)
+        } else if parsed.isChunked {
+            requestReports()
+        } else if target.isHTTPS, Self.missesTruncation, hasNoLength(head) {
+            watchTLS()
+        }
+        // Without a decoder, a body with a content coding is passed on unchanged and has no limit.
+        if decoder != nil || parsed.hasTransferCoding { decodedBodyLimit = limit.map(DecodedBodyLimit.init) }
+        if isSendingPaused { worker.answeredEarly.append(self) }
+        if head.statusCode == 407, target.isHTTP, worker.hasProxyPassword {
+            challenge = head
+        } else {
+            events?(.head(head))
+        }
+    }
+
     private func received(tunnelLine line: UnsafeRawBufferPointer) -> Bool {
+        var tunnel = tunnel ?? CurlTunnel()
+        defer { self.tunnel = tunnel }
         if tunnel.add(line) { return true }
         let tooLong = NetworkError(code: .badServerResponse, message: "the header fields of the proxy are too long")
         failure = tunnel.challengeCount > CurlTunnel.challengeLimit ? tunnel.refusal(hasPassword: true) : tooLong
@@ -353,7 +362,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
 
     /// Notes what the server reports about this exchange before it responds.
     func received(report text: UnsafeRawBufferPointer) {
-        guard head.isEmpty, let report = CurlReport(text) else { return }
+        guard head.byteCount == 0, let report = CurlReport(text) else { return }
         switch report {
         case .refused: isRefused = true
         case .streamLimit(let limit): connection?.streamLimit = limit
@@ -366,7 +375,10 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     func received(raw bytes: UnsafeRawBufferPointer) {
         // libcurl has decoded the bytes before these, so everything before the bad chunk has been delivered.
         isChunkRefused = isChunkRefused || failure != nil
-        guard failure == nil, !chunkSizes.accept(bytes) else { return }
+        guard failure == nil else { return }
+        var sizes = chunkSizes ?? CurlChunkSizes()
+        defer { chunkSizes = sizes }
+        if sizes.accept(bytes) { return }
         failure = NetworkError(code: .badServerResponse, message: "a chunk of the body has no valid size")
         // libcurl might take this for the proper end of the body, so it must not reuse the connection.
         if let handle { _ = ccurl_set_long(handle.easy, CCURLOPT_FORBID_REUSE, 1) }
@@ -377,25 +389,27 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// - Returns: The number of bytes taken, which is all of them. Any other number makes libcurl abort or pause.
     func received(_ bytes: UnsafeRawBufferPointer) -> Int {
         moved()
+        let flags = flags.load(ordering: .acquiring)
         // Any number except the count aborts the transfer. libcurl therefore never calls back without bytes.
-        guard !isCancelled, !bytes.isEmpty, !isChunkRefused else { return 0 }
-        deliverChallenge()
-        isReceivingPaused = isPaused
+        guard flags & Self.cancelled == 0, !isChunkRefused, let start = bytes.baseAddress, !bytes.isEmpty else {
+            return 0
+        }
+        if challenge != nil { deliverChallenge() }
+        isReceivingPaused = flags & Self.paused != 0
         guard !isReceivingPaused else { return Int(CCURL_WRITEFUNC_PAUSE) }
         do throws(NetworkError) {
             guard head.isComplete else {
                 throw NetworkError(code: .badServerResponse, message: "the body precedes the head of the response")
             }
             guard let decoder else {
-                let piece = Data(bytes)
-                try decodedBodyLimit?.take(piece.count)
-                deliver(.body(piece))
+                try decodedBodyLimit?.take(bytes.count)
+                events?(.body(Data(bytes: start, count: bytes.count)))
                 return bytes.count
             }
             var position = decoder.resume(bytes.count)
             while let piece = try decoder.piece(of: bytes, from: &position) {
                 try decodedBodyLimit?.take(piece.count)
-                deliver(.body(piece))
+                events?(.body(piece))
                 guard !isCancelled else { return 0 }
                 // A few bytes can expand to very many, so check for a pause after each piece.
                 if isPaused {
@@ -414,14 +428,14 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// Reads the response that had arrived when libcurl failed to send the rest of the request's body, such as a 413.
     /// If the response is incomplete, the exchange still ends with the failure.
     func readRest() {
-        guard head.isEmpty, let method = request?.method, var rest = connection?.unread[...],
+        guard head.byteCount == 0, let method = request?.method, var rest = connection?.unread[...],
             rest.starts(with: "HTTP/1".utf8)
         else { return }
         var (parsed, final) = (CurlHead(), TransportHead?.none)
         while final == nil, let end = rest.firstIndex(of: 0x0A) {
             let line = rest[...end]
             rest = rest[(end + 1)...]
-            final = line.withUnsafeBytes { try? parsed.add($0) }
+            final = line.withUnsafeBytes { try? parsed.add($0) }?.head
             guard line.withUnsafeBytes(received(headerLine:)) else { return }
         }
         // The end of a body in chunks, or with a coding, is not known here.
@@ -446,7 +460,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             }
             moved()
             sentCount += count
-            if count > 0 { deliver(.sent(sentCount)) }
+            if count > 0 { events?(.sent(sentCount)) }
             return count
         } catch {
             failure = error
@@ -473,8 +487,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     }
 
     private func moved() {
-        worker?.hasMoved = true
-        lastMoved = loop.clock.now
+        guard let worker else { return }
+        worker.hasMoved = true
+        lastMoved = worker.now
     }
 
     /// Continues the request's body, if libcurl waits for it. Returns the same as ``resumeReceiving()``.
@@ -501,8 +516,6 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         // libcurl calls back during this method, and a callback can pause again.
         let held = (isReceivingPaused ? CCURLPAUSE_RECV : 0) | (isSendingPaused ? CCURLPAUSE_SEND : 0)
         guard let handle else { return CCURLE_OK }
-        // Header lines that arrive during this method belong to no turn.
-        linesMovedInTurn = nil
         let result = ccurl_easy_pause(handle.easy, held)
         // Without a connection, libcurl has kept no bytes. If the transfer has ended, libcurl is about to report its
         // end.
@@ -514,7 +527,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// Delivers the end once, and releases everything.
     func end(_ error: NetworkError?) {
         isOver = true
-        let flags = markOver()
+        let flags = flags.bitwiseOr(Self.over, ordering: .acquiringAndReleasing).oldValue
         guard flags & Self.over == 0 else { return }
         // A cancellation that came first takes precedence, regardless of later events.
         var error = flags & Self.cancelled != 0 ? NetworkError(code: .cancelled) : error
@@ -533,8 +546,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // The connection was lost before it was ready.
             if code == .connectionLost, let phase, phase < .send { error?.code = phase == .tls ? .tls : .cannotConnect }
         }
-        if !isConnected, error?.code == .cannotConnect || error?.code == .badServerResponse,
-            var refusal = tunnel.refusal(hasPassword: worker?.hasProxyPassword == true)
+        if isReused == nil, error?.code == .cannotConnect || error?.code == .badServerResponse,
+            var refusal = tunnel?.refusal(hasPassword: worker?.hasProxyPassword == true)
         {
             refusal.phase = error?.phase
             error = refusal
@@ -544,26 +557,22 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         let released = request?.body ?? .none
         (request, body, decoder, connection) = (nil, nil, nil, nil)
         if case .none = released {} else { WorkQueue.shared.add { withExtendedLifetime(released) {} } }
-        if flags & Self.cancelled == 0 { deliverChallenge() }
-        deliver(.end(end))
+        if challenge != nil, flags & Self.cancelled == 0 { deliverChallenge() }
+        events?(.end(end))
         events = nil
-    }
-
-    /// Delivers an event. No other method calls the caller's closure.
-    private func deliver(_ event: TransportEvent) {
-        events?(event)
     }
 
     private func phase(of code: NetworkError.Code, message: String?) -> TransportPhase? {
         guard begun != nil else { return code == .invalidRequest ? nil : .waiting }
         if head.isComplete { return .body }
-        if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
+        if isReused != nil { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls { return .tls }
         guard let handle = informed, handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
         // The proxy has established a tunnel, and its TLS handshake is in progress.
-        if tunnel.statusCode / 100 == 2, !tunnel.isInHead { return .tls }
+        if let tunnel, tunnel.statusCode / 100 == 2, !tunnel.isInHead { return .tls }
         // The proxy has refused a tunnel, or has closed the connection, which only the message shows.
-        if tunnel.statusCode != 0 || message?.contains("CONNECT") == true { return .connect }
+        if let tunnel, tunnel.statusCode != 0 { return .connect }
+        if message?.contains("CONNECT") == true { return .connect }
         return isSecuring || handle.seconds(CCURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
     }
 
@@ -574,30 +583,36 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     }
 
     private var metrics: TransportMetrics? {
-        guard let begun = begun?.time else { return nil }
-        var metrics = TransportMetrics(total: loop.clock.now - begun)
-        metrics.wait = begun - submitted
-        (metrics.bytesSent, metrics.bytesReceived) = (0, 0)
-        guard let handle = informed else { return metrics }
-        if isReused != true {
-            metrics.nameLookup = handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T)
-            metrics.connect = handle.seconds(CCURLINFO_CONNECT_TIME_T)
-            metrics.tls = handle.seconds(CCURLINFO_APPCONNECT_TIME_T)
+        guard let begun, let worker else { return nil }
+        let (total, wait) = (worker.now - begun.time, begun.time - submitted)
+        guard let handle = informed else {
+            var metrics = TransportMetrics(total: total)
+            (metrics.wait, metrics.bytesSent, metrics.bytesReceived) = (wait, 0, 0)
+            return metrics
         }
-        if !head.isEmpty { metrics.firstByte = handle.seconds(CCURLINFO_STARTTRANSFER_TIME_T) }
-        if isConnected {
+        var bytesSent = 0
+        if isReused != nil {
             // libcurl's size of the request is the size of its head. Since 8.8 it includes the body; with 8.7 it is
             // missing.
             let request = handle.long(CCURLINFO_REQUEST_SIZE) - tunnelByteCount
-            let body = handle.offset(CCURLINFO_SIZE_UPLOAD_T)
-            metrics.bytesSent = CurlLibrary.version >= 0x08_07_00 ? max(request, body) : request + body
+            let body = sentCount > 0 ? handle.offset(CCURLINFO_SIZE_UPLOAD_T) : 0
+            bytesSent = worker.libcurl >= 0x08_07_00 ? max(request, body) : request + body
         }
-        // libcurl's size of the head includes a proxy's response to the request for a tunnel.
-        metrics.bytesReceived = head.byteCount + handle.offset(CCURLINFO_SIZE_DOWNLOAD_T)
-        if !head.networkProtocol.isEmpty { metrics.networkProtocol = head.networkProtocol }
-        metrics.isReusedConnection = isReused
-        metrics.remoteAddress = remoteAddress
-        return metrics
+        let isNew = isReused != true
+        return TransportMetrics(
+            nameLookup: isNew ? handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T) : nil,
+            connect: isNew ? handle.seconds(CCURLINFO_CONNECT_TIME_T) : nil,
+            tls: isNew ? handle.seconds(CCURLINFO_APPCONNECT_TIME_T) : nil,
+            firstByte: head.byteCount > 0 ? handle.seconds(CCURLINFO_STARTTRANSFER_TIME_T) : nil,
+            total: total,
+            wait: wait,
+            bytesSent: bytesSent,
+            // libcurl's size of the head includes a proxy's response to the request for a tunnel.
+            bytesReceived: head.byteCount + handle.offset(CCURLINFO_SIZE_DOWNLOAD_T),
+            networkProtocol: head.networkProtocol.isEmpty ? nil : head.networkProtocol,
+            isReusedConnection: isReused,
+            remoteAddress: remoteAddress
+        )
     }
 }
 #endif

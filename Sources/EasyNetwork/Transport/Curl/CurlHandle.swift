@@ -30,12 +30,9 @@ final class CurlHeaderList {
 /// A libcurl easy handle with the memory that belongs to it. It is used only on the loop's thread, for one message
 /// after another.
 final class CurlHandle {
-    /// Whether a handle can serve several messages. Before libcurl 8.1, a handle keeps a pointer to the last header
-    /// field of a response, which is freed with the next message. A response whose first field line is folded, which
-    /// any server can send, then writes to freed memory.
-    static let isReusable = CurlLibrary.version >= 0x08_01_00
-
-    let easy: UnsafeMutableRawPointer
+    private(set) var easy: UnsafeMutableRawPointer
+    /// The exchange that uses the handle, and receives its callbacks.
+    var exchange: CurlExchange?
     /// The buffer of libcurl's error message. libcurl writes to it while the handle exists, so it must not move, as an
     /// array's storage can.
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCURL_ERROR_SIZE))
@@ -46,10 +43,14 @@ final class CurlHandle {
     /// Whether the handle has the options that all messages of a loop share, and the TLS options.
     var hasCommonOptions = false
     var hasTLSOptions = false
+    /// Whether the handle has the debug function.
+    var hasReportFunction = false
     /// Whether the handle's message has set or left behind something that the next message does not overwrite.
     var needsReset = false
-    /// Whether libcurl reports its actions to an exchange.
-    private var isReporting = false
+    /// Whether a message waits for a connection that is being established.
+    var waitsForConnection = false
+    /// Whether libcurl reports its actions to the exchange.
+    private(set) var isReporting = false
 
     /// Creates a handle.
     ///
@@ -61,6 +62,7 @@ final class CurlHandle {
         }
         self.easy = easy
         errorText.pointee = 0
+        _ = ccurl_set_pointer(easy, CCURLOPT_ERRORBUFFER, errorText)
     }
 
     deinit {
@@ -73,26 +75,35 @@ final class CurlHandle {
     ///
     /// Most handles keep their options. Resetting and setting all of them again is a tenth of the cost of a small
     /// message.
-    func reuse() {
+    ///
+    /// - Parameter isClean: Whether libcurl's handle can be used again. Otherwise it is replaced.
+    /// - Returns: False if no memory is left.
+    func prepare(isClean: Bool) -> Bool {
         errorText.pointee = 0
-        guard needsReset else { return }
-        needsReset = false
-        ccurl_easy_reset(easy)
-        (hasCommonOptions, hasTLSOptions) = (false, false)
+        if !isClean {
+            guard let next = ccurl_easy_init() else { return false }
+            ccurl_easy_cleanup(easy)
+            easy = next
+        } else if needsReset {
+            ccurl_easy_reset(easy)
+        } else {
+            return true
+        }
+        (hasCommonOptions, hasTLSOptions, hasReportFunction) = (false, false, false)
+        (needsReset, waitsForConnection) = (false, false)
         (address, method, headerList) = (nil, nil, nil)
+        // Setting a pointer of a known option cannot fail.
+        _ = ccurl_set_pointer(easy, CCURLOPT_ERRORBUFFER, errorText)
+        return true
     }
 
     /// Makes libcurl report its actions to the debug function, until ``stopReports()``.
-    ///
-    /// - Parameter context: A pointer to the exchange, which must exist until then.
-    func report(to context: UnsafeMutableRawPointer) {
+    func report() {
         isReporting = true
-        _ = ccurl_set_pointer(easy, CCURLOPT_DEBUGDATA, context)
         _ = ccurl_set_long(easy, CCURLOPT_VERBOSE, 1)
     }
 
     func stopReports() {
-        guard isReporting else { return }
         isReporting = false
         _ = ccurl_set_long(easy, CCURLOPT_VERBOSE, 0)
     }
@@ -101,13 +112,9 @@ final class CurlHandle {
         NetworkError(curl: result, detail: String(cString: errorText), systemError: long(CCURLINFO_OS_ERRNO))
     }
 
-    func useErrorText() throws(NetworkError) {
-        errorText.pointee = 0
-        try check(ccurl_set_pointer(easy, CCURLOPT_ERRORBUFFER, errorText))
-    }
-
     func set(_ option: ccurl_option, _ value: Int) throws(NetworkError) {
-        try check(ccurl_set_long(easy, option, value))
+        let result = ccurl_set_long(easy, option, value)
+        guard result == CCURLE_OK else { throw error(result) }
     }
 
     /// Sets a string option.
@@ -116,7 +123,8 @@ final class CurlHandle {
     func set(_ option: ccurl_option, _ value: String?) throws(NetworkError) {
         guard let value else { return try check(ccurl_set_string(easy, option, nil)) }
         // `withCString` avoids the copy that passing a String as an argument would make.
-        try check(value.withCString { ccurl_set_string(easy, option, $0) })
+        let result = value.withCString { ccurl_set_string(easy, option, $0) }
+        guard result == CCURLE_OK else { throw error(result) }
     }
 
     func setAddress(_ address: String) throws(NetworkError) {
@@ -139,7 +147,8 @@ final class CurlHandle {
 
     func setHeaders(_ headerList: CurlHeaderList) throws(NetworkError) {
         guard headerList !== self.headerList else { return }
-        try check(ccurl_set_list(easy, CCURLOPT_HTTPHEADER, headerList.list))
+        let result = ccurl_set_list(easy, CCURLOPT_HTTPHEADER, headerList.list)
+        guard result == CCURLE_OK else { throw error(result) }
         // Release the previous list only now. Until this point libcurl has a pointer to it.
         self.headerList = headerList
     }
@@ -156,8 +165,9 @@ final class CurlHandle {
 
     /// Returns a time that libcurl reports in microseconds, in seconds; nil if the transfer has not reached it.
     func seconds(_ info: ccurl_info) -> Double? {
-        let microseconds = offset(info)
-        return microseconds > 0 ? Double(microseconds) / 1_000_000 : nil
+        var microseconds: Int64 = 0
+        guard ccurl_get_offset(easy, info, &microseconds) == CCURLE_OK, microseconds > 0 else { return nil }
+        return Double(microseconds) / 1_000_000
     }
 
     func check(_ result: ccurl_code) throws(NetworkError) {

@@ -28,6 +28,8 @@ final class CurlLoop: Sendable {
     let configuration: TransportConfiguration
     let clock: any NetworkClock
     private let inbox = Locked(Inbox())
+    /// The target of an exchange that the thread has not received yet.
+    let noTarget = CurlTarget(address: "")
 
     init(_ configuration: TransportConfiguration, clock: any NetworkClock) {
         self.configuration = configuration
@@ -77,12 +79,15 @@ final class CurlLoop: Sendable {
     }
 
     /// Takes everything that has arrived. After the last time, nothing more arrives.
-    func take() -> (exchanges: [CurlExchange], isTimerDue: Bool, isLast: Bool) {
+    ///
+    /// - Parameter exchanges: An empty array, whose storage is used for the next arrivals.
+    func take(into exchanges: inout [CurlExchange]) -> (isTimerDue: Bool, isLast: Bool) {
         inbox.withLock { inbox in
             defer { inbox.isTimerDue = false }
             inbox.isWaiting = false
             if inbox.isStopping { inbox.multi = nil }
-            return (inbox.exchanges.take(), inbox.isTimerDue, inbox.isStopping)
+            swap(&inbox.exchanges, &exchanges)
+            return (inbox.isTimerDue, inbox.isStopping)
         }
     }
 

@@ -124,8 +124,9 @@ enum CurlLibrary {
     /// Uses libcurl on a loop's thread. The use must not wait for anything. After ``stopUse()``, this method never
     /// returns.
     static func use<Result>(_ body: () -> Result) -> Result {
-        pthread_rwlock_rdlock(useLock)
-        defer { pthread_rwlock_unlock(useLock) }
+        let lock = useLock
+        pthread_rwlock_rdlock(lock)
+        defer { pthread_rwlock_unlock(lock) }
         return body()
     }
 

@@ -32,7 +32,7 @@ struct CurlTunnel {
             (headers, head) = (HTTPHeaders(), CurlHead())
         }
         // A malformed line costs the fields, but not the tunnel, because libcurl has read the line as well.
-        if let whole = try? head.add(line) { headers = whole.headers }
+        if let whole = try? head.add(line) { headers = whole.head.headers }
         return challengeCount <= Self.challengeLimit
     }
 

@@ -9,6 +9,8 @@ final class CurlWorker {
     let configuration: TransportConfiguration
     /// The reason why the configuration's proxy cannot be used; nil if it can.
     let proxyProblem: NetworkError?
+    /// The configuration's proxy in libcurl's form; nil for the environment's proxy.
+    let proxy: String?
     /// Whether the environment has a proxy, when the loop begins.
     let hasSystemProxy = !ProxyConfiguration.systemProxies.isEmpty
     /// Whether libcurl has credentials that a proxy can require.
@@ -16,10 +18,17 @@ final class CurlWorker {
     /// Whether the proxy of http URLs has required Basic, so that later messages need not wait for a challenge.
     var isBasicWanted = false
     let connections = CurlConnections()
+    /// The version of libcurl.
+    let libcurl = CurlLibrary.version
+    private let multiplexes = CurlLoop.multiplexes
+    /// Whether a handle can serve several messages. Before libcurl 8.1, a handle keeps a pointer to the last header
+    /// field of a response, which is freed with the next message. A response whose first field line is folded, which
+    /// any server can send, then writes to freed memory.
+    private let canReuseHandles = CurlLibrary.version >= 0x08_01_00
     /// The header list that was created last, because most messages have the same fields as the previous one.
     var headerList: CurlHeaderList?
     /// The head of the last response, because most responses repeat most lines of the previous one.
-    var lastHead = CurlHead.none
+    var lastHead: CurlHead.Parsed?
 
     // The reports of callbacks while the loop is inside libcurl.
 
@@ -31,6 +40,8 @@ final class CurlWorker {
     var hasMoved = false
     /// The number of times that libcurl was asked to continue.
     private(set) var turn = 0
+    /// The time, read once before and once after libcurl continues.
+    private(set) var now: TimeInterval
 
     /// The TLS sessions of all connections, so that a later connection to a host needs no full handshake. A handle of
     /// its own would lose them with its message.
@@ -43,8 +54,10 @@ final class CurlWorker {
     /// All exchanges that have not ended, including waiting ones. Each stores its index.
     private var exchanges: [CurlExchange] = []
     private var underWayCount = 0
-    private var lastTarget = CurlTarget.none
+    private var lastTarget: CurlTarget
     private var admission: ConnectionAdmission<CurlExchange>
+    /// Exchanges that the loop has just passed on.
+    private var arrived: [CurlExchange] = []
     /// Exchanges that have a place and must begin.
     private var admitted: [CurlExchange] = []
     private var idleHandles: [CurlHandle] = []
@@ -58,7 +71,10 @@ final class CurlWorker {
         self.multi = multi
         clock = loop.clock
         configuration = loop.configuration
+        now = clock.now
+        lastTarget = loop.noTarget
         proxyProblem = configuration.proxy.curlProblem
+        proxy = configuration.proxy.curlProxy
         hasProxyPassword = configuration.proxy.hasPassword
         admission = ConnectionAdmission(
             perOrigin: configuration.maximumConnectionsPerHost,
@@ -67,7 +83,7 @@ final class CurlWorker {
         deadlines = CurlDeadlines(loop)
         // By default libcurl keeps four connections for each exchange in progress and closes the others.
         _ = ccurl_multi_set_long(multi, CCURLMOPT_MAXCONNECTS, max(configuration.maximumConnections, 1))
-        if !CurlLoop.multiplexes { _ = ccurl_multi_set_long(multi, CCURLMOPT_PIPELINING, CCURLPIPE_NOTHING) }
+        if !multiplexes { _ = ccurl_multi_set_long(multi, CCURLMOPT_PIPELINING, CCURLPIPE_NOTHING) }
     }
 
     func run() {
@@ -86,9 +102,9 @@ final class CurlWorker {
         }
         beginAdmitted()
         perform()
+        now = clock.now
         collect()
-        if deadlines.takeDue() { for exchange in exchanges { watch(exchange) } }
-        beginAdmitted()
+        if deadlines.takeDue(at: now) { for exchange in exchanges { watch(exchange) } }
         return false
     }
 
@@ -106,29 +122,32 @@ final class CurlWorker {
 
     // MARK: - Commands of other threads
 
-    /// Takes the commands. This is a separate function, so that they are released before the loop waits.
+    /// Takes the commands.
     ///
     /// - Returns: Whether no more commands will arrive.
     private func takeIn() -> Bool {
-        let inbox = loop.take()
-        if inbox.isTimerDue { deadlines.timerFired() }
-        for exchange in inbox.exchanges { attend(to: exchange) }
-        return inbox.isLast
+        let (isTimerDue, isLast) = loop.take(into: &arrived)
+        now = clock.now
+        if isTimerDue { deadlines.timerFired() }
+        for exchange in arrived { attend(to: exchange) }
+        // Release the exchanges before the loop waits.
+        arrived.removeAll(keepingCapacity: true)
+        return isLast
     }
 
     private func attend(to exchange: CurlExchange) {
         guard !exchange.isOver else { return }
-        let isNew = exchange.worker == nil
-        if isNew {
-            exchange.worker = self
-            exchange.readTarget(lastTarget)
-            lastTarget = exchange.target
-            exchange.index = exchanges.count
+        if exchange.worker == nil, let address = exchange.request?.url.absoluteString {
+            // The URL is parsed here, to keep the caller's part short. It is often the same as the previous one.
+            if lastTarget.address != address { lastTarget = CurlTarget(address: address) }
+            (exchange.worker, exchange.target, exchange.index) = (self, lastTarget, exchanges.count)
             exchanges.append(exchange)
-            if admission.enter(exchange, origin: exchange.target.origin) { admit([exchange]) }
+            exchange.hasPlace = admission.enter(exchange, origin: lastTarget.origin)
+            if exchange.hasPlace { admitted.append(exchange) }
+            if exchange.isCancelled { end(exchange, NetworkError(code: .cancelled)) }
+            return
         }
         if exchange.isCancelled { return end(exchange, NetworkError(code: .cancelled)) }
-        if isNew { return }
         end(exchange, unless: exchange.resumeReceiving())
         end(exchange, unless: exchange.resumeSending())
         watch(exchange)
@@ -137,27 +156,36 @@ final class CurlWorker {
     /// Begins the admitted exchanges. The loop avoids recursion: if many exchanges cannot begin, the end of each admits
     /// the next.
     private func beginAdmitted() {
-        while !admitted.isEmpty {
-            for exchange in admitted.take() where !exchange.isOver { begin(exchange) }
+        var index = 0
+        while index < admitted.count {
+            let exchange = admitted[index]
+            if !exchange.isOver { begin(exchange) }
+            index += 1
         }
+        admitted.removeAll(keepingCapacity: true)
     }
 
     private func begin(_ exchange: CurlExchange) {
         do throws(NetworkError) {
-            if exchange.isCancelled || exchange.request?.isWanted?() == false { throw NetworkError(code: .cancelled) }
+            guard let request = exchange.request, !exchange.isCancelled, request.isWanted?() != false else {
+                throw NetworkError(code: .cancelled)
+            }
             guard let handle = idleHandles.popLast() ?? CurlHandle() else {
                 throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
             }
             // Only hosts that responded over HTTP/2 have their own limit. A request to an unknown host does not wait
             // for a connection. With libcurl 8.14, requests to a host without HTTP/2 would otherwise run one after the
             // other.
-            try exchange.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: exchange.target.origin))
+            let waits = multiplexes && admission.hasOwnLimit(origin: exchange.target.origin)
+            try exchange.configure(handle, waitsForConnection: waits)
             let result = ccurl_multi_add_handle(multi, handle.easy)
             guard result == CCURLM_OK else { throw Self.error(result) }
             exchange.isUnderWay = true
             underWayCount += 1
-            exchange.begin(now: clock.now)
-            watch(exchange)
+            let wait = exchange.begin(request, self)
+            guard wait > 0 else { return watch(exchange) }
+            // Usually the deadlines of an earlier exchange come first.
+            if now + wait < deadlines.earliest { deadlines.add(now + wait) }
         } catch {
             end(exchange, error)
         }
@@ -168,7 +196,6 @@ final class CurlWorker {
     /// Ends an exchange that is late, or schedules the next check of its deadlines.
     private func watch(_ exchange: CurlExchange) {
         guard exchange.isUnderWay else { return }
-        let now = clock.now
         do throws(NetworkError) {
             let left = try exchange.timeLeft(now: now)
             deadlines.add(now + left)
@@ -181,7 +208,8 @@ final class CurlWorker {
         var running: Int32 = 0
         turn += 1
         let result = ccurl_multi_perform(multi, &running)
-        for exchange in answeredOverHTTP2.take() { learn(from: exchange) }
+        if multiplexes { for exchange in answeredOverHTTP2 { learn(from: exchange) } }
+        answeredOverHTTP2.removeAll(keepingCapacity: true)
         for exchange in answeredEarly.take() { end(exchange, unless: exchange.resumeSending()) }
         guard result != CCURLM_OK else { return }
         // libcurl has no memory left or is in an invalid state, and would never end these exchanges.
@@ -195,19 +223,24 @@ final class CurlWorker {
                 let exchange = CurlExchange.at(ccurl_get_private(easy))
             else { continue }
             let result = message.pointee.data.result
-            if exchange.isToStartOver {
-                startOver(exchange)
-                continue
-            }
-            if result != CCURLE_OK, exchange.failure == nil { exchange.readRest() }
-            var error = result == CCURLE_OK || exchange.isAnswered ? nil : exchange.handle?.error(result)
-            // The error comes from libcurl's own functions, which parse a response or, before the request is sent, a
-            // client's key.
-            if result == CCURLE_BAD_FUNCTION_ARGUMENT {
-                error?.code = exchange.isConnected || exchange.tunnel.isInHead ? .badServerResponse : .tls
-            }
-            end(exchange, exchange.failure ?? error, isWhole: result == CCURLE_OK)
+            if result == CCURLE_OK { end(exchange, exchange.failure, isWhole: true) } else { fail(exchange, result) }
         }
+    }
+
+    /// Ends an exchange that libcurl did not complete, or begins it again if the server has processed nothing of it.
+    private func fail(_ exchange: CurlExchange, _ result: ccurl_code) {
+        if exchange.failure == nil {
+            if exchange.isUnfit || exchange.isRefused { return startOver(exchange) }
+            exchange.readRest()
+        }
+        var error = exchange.isAnswered ? nil : exchange.handle?.error(result)
+        // The error comes from libcurl's own functions, which parse a response or, before the request is sent, a
+        // client's key.
+        if result == CCURLE_BAD_FUNCTION_ARGUMENT {
+            let isOfResponse = exchange.isReused != nil || exchange.tunnel?.isInHead == true
+            error?.code = isOfResponse ? .badServerResponse : .tls
+        }
+        end(exchange, exchange.failure ?? error)
     }
 
     /// Begins an exchange again, regardless of its method, because the server has processed nothing of it.
@@ -222,7 +255,7 @@ final class CurlWorker {
     private func wait() -> NetworkError? {
         let timeout = deadlines.pollTimeout(underWay: underWayCount, hasMoved: hasMoved)
         hasMoved = false
-        guard loop.mayWait() else { return nil }
+        guard admitted.isEmpty, loop.mayWait() else { return nil }
         let result = ccurl_multi_poll(multi, timeout)
         return result == CCURLM_OK ? nil : Self.error(result)
     }
@@ -245,15 +278,14 @@ final class CurlWorker {
         if let handle = exchange.handle {
             leaveLibcurl(exchange)
             // libcurl's reset does not reach everything that an aborted transfer leaves in its handle.
-            if isWhole && CurlHandle.isReusable && idleHandles.count < Self.idleHandleLimit {
-                handle.reuse()
-                idleHandles.append(handle)
-            }
+            let isClean = isWhole && canReuseHandles
+            if idleHandles.count < Self.idleHandleLimit, handle.prepare(isClean: isClean) { idleHandles.append(handle) }
         }
         exchange.worker = nil
         guard exchange.hasPlace && admitsNext else { return }
-        learn(from: exchange)
-        admit(admission.end(origin: exchange.target.origin))
+        if multiplexes { learn(from: exchange) }
+        let next = admission.end(origin: exchange.target.origin)
+        if !next.isEmpty { admit(next) }
     }
 
     private func end(_ exchange: CurlExchange, unless result: ccurl_code) {
@@ -261,13 +293,14 @@ final class CurlWorker {
     }
 
     private func leaveLibcurl(_ exchange: CurlExchange) {
-        if exchange.isUnderWay, let handle = exchange.handle {
+        guard let handle = exchange.handle else { return }
+        if exchange.isUnderWay {
             exchange.isUnderWay = false
             underWayCount -= 1
             ccurl_multi_remove_handle(multi, handle.easy)
         }
-        exchange.handle?.stopReports()
-        exchange.handle = nil
+        if handle.isReporting { handle.stopReports() }
+        (handle.exchange, exchange.handle) = (nil, nil)
     }
 
     /// Passes places on. An exchange that ended while it waited passes its place on at once.
@@ -287,7 +320,7 @@ final class CurlWorker {
 
     /// Sets the limit of the exchange's host, which is higher if it uses HTTP/2.
     private func learn(from exchange: CurlExchange) {
-        guard CurlLoop.multiplexes, let isHTTP2 = exchange.isHTTP2 else { return }
+        guard let isHTTP2 = exchange.isHTTP2 else { return }
         var limit = configuration.maximumConnectionsPerHost
         // A server that accepts few concurrent streams gets more connections instead, as it would over HTTP/1.1.
         if isHTTP2 { limit = min(configuration.maximumStreamsPerHost, max(limit, exchange.streamLimit ?? .max)) }
