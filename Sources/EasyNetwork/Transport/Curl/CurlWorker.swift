@@ -51,17 +51,20 @@ final class CurlWorker {
 
     private let loop: CurlLoop
     private let multi: UnsafeMutableRawPointer
+    // Only the loop's thread uses these properties, and nothing that changes one of them calls the worker. Exclusivity
+    // checks would cost time for each exchange.
+
     /// All exchanges that have not ended, including waiting ones. Each stores its index.
-    private var exchanges: [CurlExchange] = []
+    @exclusivity(unchecked) private var exchanges: [CurlExchange] = []
     private var underWayCount = 0
     private var lastTarget: CurlTarget
-    private var admission: ConnectionAdmission<CurlExchange>
+    @exclusivity(unchecked) private var admission: ConnectionAdmission<CurlExchange>
     /// Exchanges that the loop has just passed on.
     private var arrived: [CurlExchange] = []
     /// Exchanges that have a place and must begin.
-    private var admitted: [CurlExchange] = []
-    private var idleHandles: [CurlHandle] = []
-    private var deadlines: CurlDeadlines
+    @exclusivity(unchecked) private var admitted: [CurlExchange] = []
+    @exclusivity(unchecked) private var idleHandles: [CurlHandle] = []
+    @exclusivity(unchecked) private var deadlines: CurlDeadlines
 
     /// The maximum number of idle handles. Each takes about 20 KB.
     private static let idleHandleLimit = 64
