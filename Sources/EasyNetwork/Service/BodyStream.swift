@@ -45,10 +45,10 @@ final class BodyStream: Sendable {
         var exchange: (any TransportExchange)?
         var isCut = false
 
-        func run() {
+        mutating func run() {
             if isCut { exchange?.cancel() }
             for waiter in waiters { waiter.continuation.resume() }
-            if let collector { collector.task.resume(returning: collector.result) }
+            if let (task, result) = collector.take() { task.resume(returning: result) }
         }
     }
 
@@ -262,12 +262,14 @@ final class BodyStream: Sendable {
     /// - Parameter clock: The clock for a body that is awaited for a limited time.
     func collect(upTo limit: Int? = nil, _ clock: any NetworkClock = SystemClock()) async -> Collected {
         let (response, patience) = await withUnsafeContinuation { (collector: Collector) in
-            let (effects, mustApply) = state.withLock { state in
+            var mustApply = false
+            var effects = state.withLock { state in
                 if !state.chunks.isEmpty { (state.collected, state.chunks) = (state.joinedChunks, []) }
                 (state.isCollecting, state.collectLimit, state.collector) = (true, max(0, limit ?? .max), collector)
                 var effects = Effects()
                 state.takeReady(&effects)
-                return (effects, state.isPaused && state.mustApply())
+                mustApply = state.isPaused && state.mustApply()
+                return effects
             }
             if mustApply { applyPause() }
             effects.run()
@@ -369,7 +371,7 @@ final class BodyStream: Sendable {
     ///
     /// - Parameter change: A closure that changes the state before.
     private func finish(_ end: TransportEnd, _ change: (inout State) -> Bool) {
-        let effects = state.withLock { state -> Effects? in
+        var effects = state.withLock { state -> Effects? in
             guard change(&state), state.end == nil else { return nil }
             isCancelled.isSet = true
             return state.finish(end)
@@ -411,7 +413,7 @@ final class BodyStream: Sendable {
         if let request, case .head(let head) = event, !isRead || head.statusCode != 206 {
             patience = request.patience(for: head)
         }
-        let effects = state.withLock { state -> Effects in
+        var effects = state.withLock { state -> Effects in
             var effects = Effects()
             guard state.end == nil else { return effects }
             switch event {
