@@ -33,13 +33,14 @@ extension JobGraph {
     /// Returns the next job to start, which now has its slot; `nil` if no job can start.
     mutating func takeNext(at now: TimeInterval) -> Job? {
         guard !isSuspended, !openLanes.isEmpty else { return nil }
-        let slotless = slotlessCount > 0 ? takeNext(needingSlot: false, at: now) : nil
-        return slotless ?? takeLongAbsent(at: now) ?? takeNext(needingSlot: true, at: now)
+        if slotlessCount > 0, let job = takeNext(needingSlot: false, at: now) { return job }
+        if isLongAbsentNext, !yielded.isEmpty, let job = takeLongAbsent(at: now) { return job }
+        return takeNext(needingSlot: true, at: now)
     }
 
     /// Returns the job that has yielded for the longest time, if that is at least ``absenceLimit``.
     private mutating func takeLongAbsent(at now: TimeInterval) -> Job? {
-        guard isLongAbsentNext, !yielded.isEmpty, queueLane.isBelowLimit else { return nil }
+        guard queueLane.isBelowLimit else { return nil }
         let job = yielded.filter { job in
             job.phase == .returning && job.yieldedAt ?? now <= now - Self.absenceLimit
                 && firstFullLane(of: job, at: now) == nil
@@ -63,21 +64,32 @@ extension JobGraph {
         return nil
     }
 
+    /// Gives a slot to a job in a line, and counts its start in the rows of lower priority whose jobs might have started
+    /// instead.
     private mutating func grant(_ job: Job, at now: TimeInterval) {
-        noteOvertaking(by: job, at: now)
-        noteEndOfWait(of: job, at: now)
+        guard let line = job.line, let own = line.lane else { return }
+        let lowest = job.needsSlot ? JobPriority.count : 0
+        for lane in openLanes where lane !== own || lane.lineCount > 1 {
+            for row in lowest..<line.row where lane.rows[row].lineCount > 0 { lane.rows[row].overtakenCount += 1 }
+        }
+        // A job that was overtaken for so long must not yield its slot at once.
+        if isDue(own, line.row) { job.resumedAt = now }
+        own.rows[line.row].overtakenCount = 0
+        if job.wait != nil { noteEndOfWait(of: job, at: now) }
         leaveLine(job)
-        takeSlot(for: job, at: now)
+        if job.traits.mayYield, job.mayYield { yielding.append(job) }
+        changeCounts(of: job, by: 1)
+        if !rates.isEmpty, !job.isReturning { for lane in lanesCounting(job) { lane.gate?.take(at: now) } }
     }
 
     /// Returns the best among the first jobs in the open lanes.
     private func best(needingSlot: Bool, at now: TimeInterval) -> Job? {
         var best: (job: Job, rank: Int)?
-        let lowest = Row.index(.veryLow, needsSlot: needingSlot)
+        let lowest = needingSlot ? JobPriority.count : 0
         for lane in openLanes {
-            for priority in 0..<JobPriority.count {
+            for priority in 0..<JobPriority.count where lane.rows[lowest + priority].lineCount > 0 {
                 guard let job = lane.first(lowest + priority, at: now) else { continue }
-                let rank = isDue(lane.rows[lowest + priority]) ? priority + JobPriority.count : priority
+                let rank = isDue(lane, lowest + priority) ? priority + JobPriority.count : priority
                 if let best, (best.rank, job.turn) > (rank, best.job.turn) { continue }
                 best = (job, rank)
             }
@@ -85,59 +97,42 @@ extension JobGraph {
         return best?.job
     }
 
-    /// Counts the start of a job in the rows of lower priority whose jobs might have started instead.
-    private func noteOvertaking(by job: Job, at now: TimeInterval) {
-        let lowest = Row.index(.veryLow, needsSlot: job.needsSlot)
-        let own = Row.index(job.priority, needsSlot: job.needsSlot)
-        for lane in openLanes {
-            for index in lowest..<own where !lane.rows[index].isEmpty { lane.rows[index].overtakenCount += 1 }
-        }
-        guard let lane = job.line?.lane else { return }
-        // A job that was overtaken for so long must not yield its slot at once.
-        if isDue(lane.rows[own]) { job.resumedAt = now }
-        lane.rows[own].overtakenCount = 0
-    }
-
     /// Whether the first job of a row has been overtaken so often that it comes before higher priorities.
-    private func isDue(_ row: Row) -> Bool {
-        overtakingLimit.map { row.overtakenCount >= $0 } ?? false
+    private func isDue(_ lane: Lane, _ row: Int) -> Bool {
+        guard let overtakingLimit else { return false }
+        return lane.rows[row].overtakenCount >= overtakingLimit
     }
 
     /// Returns whether a job that yields would get the slot itself, because its priority has been overtaken so often.
     func wouldRegainSlot(_ job: Job) -> Bool {
-        isDue(mainLane.rows[Row.index(job.priority, needsSlot: true)])
+        isDue(mainLane, job.row)
     }
 
     private func firstFullLane(of job: Job, at now: TimeInterval) -> Lane? {
-        job.lanes.first { job.counts(in: $0) && !$0.hasRoom(for: job, at: now) }
-            ?? (job.needsSlot && !queueLane.hasRoom(for: job, at: now) ? queueLane : nil)
-    }
-
-    private mutating func takeSlot(for job: Job, at now: TimeInterval) {
-        if job.mayYield { yielding.append(job) }
-        changeCounts(of: job) { lane in
-            lane.runningCount += 1
-            if !job.isReturning { lane.gate?.take(at: now) }
-        }
+        for lane in job.lanes where job.counts(in: lane) && !lane.hasRoom(for: job, at: now) { return lane }
+        return job.needsSlot && !queueLane.hasRoom(for: job, at: now) ? queueLane : nil
     }
 
     /// - Parameter withTokens: whether to give back the tokens of the rates too, because the job did not start.
     ///   Defaults to `false`.
     mutating func giveBackSlot(of job: Job, withTokens: Bool = false) {
         if job.traits.mayYield { yielding.removeAll { $0 === job } }
-        changeCounts(of: job) { lane in
-            lane.runningCount -= 1
-            if withTokens, !job.isReturning { lane.gate?.giveBack() }
-        }
+        changeCounts(of: job, by: -1)
+        if withTokens, !job.isReturning { for lane in lanesCounting(job) { lane.gate?.giveBack() } }
     }
 
-    private mutating func changeCounts(of job: Job, _ change: (Lane) -> Void) {
-        if job.needsSlot { change(queueLane) }
+    private mutating func changeCounts(of job: Job, by change: Int) {
+        if job.needsSlot { queueLane.runningCount += change }
         for lane in job.lanes where job.counts(in: lane) {
-            change(lane)
+            lane.runningCount += change
             refresh(lane)
         }
         refresh(queueLane)
+    }
+
+    /// Returns the lanes in which a running job counts.
+    private func lanesCounting(_ job: Job) -> [Lane] {
+        job.lanes.filter { job.counts(in: $0) } + (job.needsSlot ? [queueLane] : [])
     }
 
     // MARK: - Urgent jobs
@@ -149,7 +144,7 @@ extension JobGraph {
     /// - Returns: `false` if no urgent job could start.
     mutating func yieldSlot(_ actions: inout Actions, _ wake: inout TimeInterval?) -> Bool {
         let now = actions.now
-        guard !yielding.isEmpty, let ceiling = yieldingPriority, !isSuspended,
+        guard let ceiling = yieldingPriority, !isSuspended,
             let lowest = yielding.lazy.map(\.priority).min(), lowest <= ceiling
         else { return false }
         var search = UrgentSearch(now: now)
@@ -157,7 +152,7 @@ extension JobGraph {
             search.givers = yielding.filter {
                 $0.priority.rawValue < priority && $0.priority <= ceiling && !wouldRegainSlot($0)
             }
-            if !search.givers.isEmpty { find(&search, Row.index(.veryLow, needsSlot: true) + priority) }
+            if !search.givers.isEmpty { find(&search, JobPriority.count + priority) }
         }
         guard let job = search.best?.giver, let payload = job.payload else {
             wake = search.wake
@@ -248,8 +243,8 @@ extension JobGraph {
     /// Searches a lane that a single slot would open.
     private mutating func find(_ search: inout UrgentSearch, in lane: Lane, _ row: Int) {
         var moves: [(line: Line, lane: Lane)] = []
-        for heap in [lane.rows[row].fresh, lane.rows[row].returning] {
-            guard let first = heap.first?.first else { continue }
+        for heap in [lane.heaps[row], lane.heaps[row + lane.rows.count]] {
+            guard let first = heap.lines.first?.first else { continue }
             let opens = lane.rateOpens(for: first)
             guard opens <= search.now else {
                 search.wake(at: opens)
@@ -458,17 +453,19 @@ extension JobGraph {
 
     /// Returns the lanes of the keys, and counts one more user of each.
     mutating func use(_ keys: [LimitKey]) -> [Lane] {
-        keys.map { key in
+        var lanes: [Lane] = []
+        for key in keys {
             let lane = lane(of: key)
             lane.userCount += 1
-            return lane
+            lanes.append(lane)
         }
+        return lanes
     }
 
     mutating func drop(_ lanes: [Lane]) {
         for lane in lanes {
             lane.userCount -= 1
-            removeIfUnused(lane)
+            if lane.userCount == 0 { removeIfUnused(lane) }
         }
     }
 
@@ -496,17 +493,18 @@ extension JobGraph {
 
     /// Returns the line of the jobs of this priority that the same keys can hold back.
     private mutating func line(of job: Job) -> Line {
-        let row = Row.index(job.priority, needsSlot: job.needsSlot)
-        var key = LineKey(row: row, isReturning: job.isReturning)
+        var bounding: Set<ObjectIdentifier> = []
         var last: Lane?
         for lane in job.lanes where lane.isBounded && job.counts(in: lane) {
-            // Create a set only if there are several lanes.
-            if let last { key.lanes.formUnion([ObjectIdentifier(last), ObjectIdentifier(lane)]) }
+            // Fill the set only if there are several lanes.
+            if let last { bounding.formUnion([ObjectIdentifier(last), ObjectIdentifier(lane)]) }
             last = lane
         }
-        if key.lanes.isEmpty { return (last ?? queueLane).ownLine(row, isReturning: job.isReturning) }
+        let own = (last ?? queueLane).ownLine(job.row, isReturning: job.isReturning)
+        if bounding.isEmpty { return own }
+        let key = LineKey(lanes: bounding, heap: own.heap)
         if let line = lines[key] { return line }
-        let line = Line(row, isReturning: job.isReturning, key: key)
+        let line = Line(own.row, heap: own.heap, key: key)
         lines[key] = line
         return line
     }
@@ -529,7 +527,7 @@ extension JobGraph {
             return
         }
         line.first = job
-        if let lane = line.lane { return lane.rows[line.row][line.isReturning].reorder(line) }
+        if let lane = line.lane { return lane.heaps[line.heap].reorder(line) }
         line.reason = nil
         insert(line, mainLane)
     }
@@ -544,7 +542,7 @@ extension JobGraph {
             remove(line)
             if let key = line.key { lines[key] = nil }
         } else if job.previous == nil {
-            lane.rows[line.row][line.isReturning].reorder(line)
+            lane.heaps[line.heap].reorder(line)
         }
         (job.line, job.previous, job.next) = (nil, nil, nil)
     }
@@ -558,15 +556,17 @@ extension JobGraph {
     private mutating func insert(_ line: Line, _ lane: Lane) {
         line.lane = lane
         lane.lineCount += 1
-        lane.rows[line.row][line.isReturning].insert(line)
+        lane.rows[line.row].lineCount += 1
+        lane.heaps[line.heap].insert(line)
         refresh(lane)
     }
 
     private mutating func remove(_ line: Line) {
         guard let lane = line.lane.take() else { return }
         lane.lineCount -= 1
-        lane.rows[line.row][line.isReturning].remove(line)
-        if lane.rows[line.row].isEmpty { lane.rows[line.row].overtakenCount = 0 }
+        lane.heaps[line.heap].remove(line)
+        lane.rows[line.row].lineCount -= 1
+        if lane.rows[line.row].lineCount == 0 { lane.rows[line.row].overtakenCount = 0 }
         refresh(lane)
     }
 

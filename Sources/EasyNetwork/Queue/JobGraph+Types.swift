@@ -81,6 +81,8 @@ extension JobGraph {
     package struct Actions {
         /// The time of the step, in seconds on the queue's clock.
         var now: TimeInterval
+        /// Whether the queue reports the step to listeners.
+        var isReported = false
         /// Jobs that will not run, because they were cancelled or a dependency failed. They are started without a slot,
         /// only to end.
         package var end: [Payload] = []
@@ -145,7 +147,8 @@ extension JobGraph {
         var waitingFor: Int32 = 0
         /// The number of entries in `dependents` of jobs that have left.
         var departedCount: Int32 = 0
-        var inherited = PriorityCounts()
+        /// The number of dependents of each priority above the lowest.
+        private var inherited = SIMD4<Int32>()
         var ownPriority = JobPriority.veryLow
         /// The highest of the job's own priority and its dependents' priorities.
         var priority = JobPriority.veryLow
@@ -177,6 +180,21 @@ extension JobGraph {
         }
 
         var hasYielded: Bool { yieldedAt != nil }
+
+        /// The index of the job's row in its lanes. See ``Lane/rows``.
+        var row: Int { Int(priority.rawValue) + (needsSlot ? JobPriority.count : 0) }
+
+        /// The highest priority of a dependent; the lowest priority if there are none.
+        var inheritedPriority: JobPriority {
+            var rank = 4
+            while rank > 0, inherited[rank - 1] == 0 { rank -= 1 }
+            return JobPriority(rawValue: UInt8(rank)) ?? .veryLow
+        }
+
+        /// Changes the number of dependents of a priority.
+        func inherit(_ change: Int32, _ priority: JobPriority) {
+            if priority != .veryLow { inherited[Int(priority.rawValue) - 1] += change }
+        }
 
         /// The operations that the job waits for; instead of a cancelled barrier, the jobs before it.
         var awaited: [Payload] {
@@ -219,9 +237,11 @@ extension JobGraph {
         var lineCount = 0
         /// Whether the lane is one of ``JobGraph/openLanes``.
         var isOpen = false
-        /// The rows: one for each priority of the jobs that need a slot, and one for each priority of the other jobs.
+        /// The rows: one for each priority of the jobs that need no slot, and one for each priority of the other jobs.
         var rows = [Row](repeating: Row(), count: 2 * JobPriority.count)
-        /// The lines of the jobs that only this key can hold back. Empty lines are kept.
+        /// The lines of each row. In the same order, the lines of jobs that have started before follow.
+        var heaps = [LineHeap](repeating: LineHeap(), count: 4 * JobPriority.count)
+        /// The lines of the jobs that only this key can hold back, in the order of `heaps`. Empty lines are kept.
         private var ownLines: [Line?] = []
 
         init(_ key: LimitKey, limit: Int? = nil) {
@@ -229,13 +249,16 @@ extension JobGraph {
             self.limit = limit
         }
 
-        var isBelowLimit: Bool { limit.map { runningCount < $0 } ?? true }
+        var isBelowLimit: Bool {
+            guard let limit else { return true }
+            return runningCount < limit
+        }
 
         /// Whether the key can hold jobs back.
         var isBounded: Bool { limit != nil || gate != nil }
 
         func hasRoom(for job: Job, at now: TimeInterval) -> Bool {
-            isBelowLimit && rateOpens(for: job) <= now
+            isBelowLimit && (gate == nil || rateOpens(for: job) <= now)
         }
 
         /// Returns the time at which the rate lets the job start; a time long ago if no rate holds the job back.
@@ -245,16 +268,19 @@ extension JobGraph {
 
         /// Returns the first job of a row that this lane's rate lets start.
         func first(_ row: Int, at now: TimeInterval) -> Job? {
-            let returning = rows[row].returning.first?.first
-            guard let fresh = rows[row].fresh.first?.first, rateOpens(for: fresh) <= now else { return returning }
-            return returning.map { $0.turn < fresh.turn } ?? false ? returning : fresh
+            let returning = heaps[row + rows.count].lines.first?.first
+            guard let fresh = heaps[row].lines.first?.first, gate == nil || rateOpens(for: fresh) <= now else {
+                return returning
+            }
+            guard let returning, returning.turn < fresh.turn else { return fresh }
+            return returning
         }
 
         func ownLine(_ row: Int, isReturning: Bool) -> Line {
-            if ownLines.isEmpty { ownLines = Array(repeating: nil, count: 2 * rows.count) }
-            let index = 2 * row + (isReturning ? 1 : 0)
+            if ownLines.isEmpty { ownLines = Array(repeating: nil, count: heaps.count) }
+            let index = row + (isReturning ? rows.count : 0)
             if let line = ownLines[index] { return line }
-            let line = Line(row, isReturning: isReturning)
+            let line = Line(row, heap: index)
             ownLines[index] = line
             return line
         }
@@ -265,8 +291,8 @@ extension JobGraph {
     final class Line {
         /// The index of the line's row in ``Lane/rows``.
         let row: Int
-        /// Whether the line's jobs have started before, so that no rate holds them back.
-        let isReturning: Bool
+        /// The index of the line's heap in ``Lane/heaps``.
+        let heap: Int
         /// The key in ``JobGraph/lines``; `nil` for a line that a lane keeps.
         let key: LineKey?
         // The jobs are alive because the graph holds every job in a line. A lane is kept while a job has its key.
@@ -278,9 +304,9 @@ extension JobGraph {
         /// The reason why the line is in its lane; `nil` unless ``JobGraph/notesWaits``.
         var reason: WaitReason?
 
-        init(_ row: Int, isReturning: Bool, key: LineKey? = nil) {
+        init(_ row: Int, heap: Int, key: LineKey? = nil) {
             self.row = row
-            self.isReturning = isReturning
+            self.heap = heap
             self.key = key
         }
 
@@ -290,36 +316,22 @@ extension JobGraph {
 
     /// The keys that can hold the jobs of a line back, if there are several.
     struct LineKey: Hashable {
-        var lanes: Set<ObjectIdentifier> = []
-        let row: Int
-        let isReturning: Bool
+        let lanes: Set<ObjectIdentifier>
+        /// The index of the line's heap in ``Lane/heaps``.
+        let heap: Int
     }
 
-    /// The lines of one lane and priority.
+    /// The waiting jobs of one lane and priority.
     struct Row {
-        var fresh = LineHeap()
-        /// The lines of jobs that have started before.
-        var returning = LineHeap()
+        /// The number of lines in both heaps.
+        var lineCount = 0
         /// The number of jobs of higher priority that have started since the last start from this row.
         var overtakenCount = 0
-
-        var isEmpty: Bool { fresh.first == nil && returning.first == nil }
-
-        subscript(isReturning: Bool) -> LineHeap {
-            get { isReturning ? returning : fresh }
-            _modify { if isReturning { yield &returning } else { yield &fresh } }
-        }
-
-        static func index(_ priority: JobPriority, needsSlot: Bool) -> Int {
-            Int(priority.rawValue) + (needsSlot ? JobPriority.count : 0)
-        }
     }
 
     /// A binary heap of lines.
     struct LineHeap {
         private(set) var lines: [Line] = []
-
-        var first: Line? { lines.first }
 
         mutating func insert(_ line: Line) {
             line.place = lines.count

@@ -24,8 +24,8 @@ import Foundation
 /// The graph accepts cycles. Their jobs stay blocked until ``DependencyCycleFinder`` finds the cycle and ends one of
 /// them.
 package struct JobGraph<Payload> {
-    /// The number of submitted jobs that have not finished, without the hidden ones.
-    private(set) var count = 0
+    /// The number of submitted jobs that have not finished, including the hidden ones.
+    private(set) var totalCount = 0
     private var hiddenCount = 0
     private var submissionCount = 0
     /// The submitted jobs in the order of submission, including some that have finished.
@@ -84,7 +84,8 @@ package struct JobGraph<Payload> {
         self.limit = limit
     }
 
-    var isEmpty: Bool { count == 0 && hiddenCount == 0 }
+    /// The number of submitted jobs that have not finished, without the hidden ones.
+    var count: Int { totalCount - hiddenCount }
 
     /// The submitted jobs that have not finished, including hidden ones, in the order of submission.
     var allJobs: [Job] { submitted.filter { $0.payload != nil } }
@@ -116,9 +117,10 @@ package struct JobGraph<Payload> {
         job.waitingFor = 1
         job.traits = traits
         job.lanes = use(keys)
-        if traits.isHidden { hiddenCount += 1 } else { count += 1 }
+        totalCount += 1
+        if traits.isHidden { hiddenCount += 1 }
         job.ownPriority = priority
-        job.priority = max(priority, job.inherited.highest)
+        job.priority = job.dependents.isEmpty ? priority : max(priority, job.inheritedPriority)
 
         let before = barrier
         if let before, !traits.passesBarriers { addDependency(of: job, on: before, .allowFailure) }
@@ -130,7 +132,7 @@ package struct JobGraph<Payload> {
         }
         submitted.append(job)
         // Remove finished jobs when they are more than half, so the cost per job is constant.
-        if submitted.count > 2 * (count + hiddenCount) + 16 { submitted = allJobs }
+        if submitted.count > 2 * totalCount + 16 { submitted = allJobs }
     }
 
     // MARK: - Waiting
@@ -156,7 +158,7 @@ package struct JobGraph<Payload> {
     private mutating func addEdge(from job: Job, to other: Job, _ policy: DependencyPolicy) {
         other.dependents.append((job, policy))
         job.dependencies.append((other, policy))
-        other.inherited.add(1, job.priority)
+        other.inherit(1, job.priority)
         refreshPriorities(of: [other])
     }
 
@@ -167,7 +169,7 @@ package struct JobGraph<Payload> {
         else { return }
         job.dependencies.remove(at: index)
         other.dependents.remove(at: edge)
-        other.inherited.add(-1, job.priority)
+        other.inherit(-1, job.priority)
         refreshPriorities(of: [other])
         forgetIfUnwanted(other, &actions)
         release(job, &actions)
@@ -221,7 +223,9 @@ package struct JobGraph<Payload> {
         guard job.waitingFor == 0 else { return false }
         if job.phase == .blocked {
             job.phase = .ready
-            noteReady(job, at: actions.now, isAfterJobs: !job.dependencies.isEmpty)
+            if notesWaits || job.wait != nil {
+                noteReady(job, at: actions.now, isAfterJobs: !job.dependencies.isEmpty)
+            }
             job.dependencies = []
             enqueue(job)
         }
@@ -233,11 +237,12 @@ package struct JobGraph<Payload> {
     /// Starts the jobs that can start. Every step calls this method, except changes of limits, rates and suspension.
     package mutating func admit(_ actions: inout Actions) {
         // Free the memory of a burst when the last job has left.
-        if isEmpty { submitted.removeAll(keepingCapacity: submitted.count < 64) }
+        if totalCount == 0 { submitted.removeAll(keepingCapacity: submitted.count < 64) }
+        giveSlots(&actions)
         var wakeToYield: TimeInterval?
-        repeat { giveSlots(&actions) } while yieldSlot(&actions, &wakeToYield)
+        while !yielding.isEmpty, yieldSlot(&actions, &wakeToYield) { giveSlots(&actions) }
         isResuming = false
-        actions.wake = wake(after: actions.now)
+        actions.wake = rates.isEmpty ? nil : wake(after: actions.now)
         if let wakeToYield { actions.wake = min(actions.wake ?? wakeToYield, wakeToYield) }
     }
 
@@ -356,16 +361,15 @@ package struct JobGraph<Payload> {
         guard let payload = job.payload else { return }
         let hasStarted = job.phase == .running || job.phase == .parked
         if job.phase == .running { giveBackSlot(of: job) }
-        if job.hasYielded { endYield(of: job) }
+        if job.yieldedAt != nil { endYield(of: job) }
         leaveLine(job)
         if job.phase == .expected {
             actions.forget.append(payload)
-        } else if job.traits.isHidden {
-            hiddenCount -= 1
         } else {
-            count -= 1
+            totalCount -= 1
+            if job.traits.isHidden { hiddenCount -= 1 }
         }
-        actions.granted += job.slotActions.take()
+        if !job.slotActions.isEmpty { actions.granted += job.slotActions.take() }
         job.payload = nil
         if job.traits.isBarrier, job.waitingFor > 0, !hasStarted {
             job.phase = .passed
@@ -394,7 +398,7 @@ package struct JobGraph<Payload> {
             if barrier === leaving { barrier = nil }
             leaving.phase = .gone
             drop(leaving.lanes.take())
-            leaveDependencies(of: leaving, &actions)
+            if !leaving.dependencies.isEmpty { leaveDependencies(of: leaving, &actions) }
             for (dependent, policy) in leaving.dependents.take() {
                 let hasFailed = !succeeded && leaving === first && policy == .requireSuccess
                 if settles(dependent, failed: hasFailed, &actions) { others.append(dependent) }
@@ -406,11 +410,10 @@ package struct JobGraph<Payload> {
 
     /// Removes the dependencies that a leaving job still has.
     private mutating func leaveDependencies(of job: Job, _ actions: inout Actions) {
-        guard !job.dependencies.isEmpty else { return }
         let others = job.dependencies.take().map(\.job).filter { $0.phase != .gone }
         for other in others {
             other.departedCount += 1
-            other.inherited.add(-1, job.priority)
+            other.inherit(-1, job.priority)
         }
         refreshPriorities(of: others)
         for other in others {
@@ -441,7 +444,7 @@ package struct JobGraph<Payload> {
         var moved: [Job] = []
         while let job = pending.popLast() {
             let old = job.priority
-            let new = max(job.ownPriority, job.inherited.highest)
+            let new = max(job.ownPriority, job.inheritedPriority)
             guard new != old else { continue }
             if job.line != nil {
                 leaveLine(job)
@@ -449,8 +452,8 @@ package struct JobGraph<Payload> {
             }
             job.priority = new
             for (other, _) in job.dependencies where other.phase != .gone {
-                other.inherited.add(-1, old)
-                other.inherited.add(1, new)
+                other.inherit(-1, old)
+                other.inherit(1, new)
                 pending.append(other)
             }
         }

@@ -30,19 +30,3 @@ package enum JobPriority: UInt8, CaseIterable, Comparable {
         one.rawValue < other.rawValue
     }
 }
-
-/// The number of dependents of each priority above the lowest.
-struct PriorityCounts {
-    private var counts = SIMD4<Int32>()
-
-    mutating func add(_ change: Int32, _ priority: JobPriority) {
-        if priority != .veryLow { counts[Int(priority.rawValue) - 1] += change }
-    }
-
-    /// The highest priority of a dependent; the lowest priority if there are none.
-    var highest: JobPriority {
-        var rank = 4
-        while rank > 0, counts[rank - 1] == 0 { rank -= 1 }
-        return JobPriority(rawValue: UInt8(rank)) ?? .veryLow
-    }
-}

@@ -110,7 +110,7 @@ extension NetworkQueue {
                     state.deadlines.remove(job)
                     hasNoDeadlines = state.deadlines.isEmpty
                 }
-                guard state.graph.isEmpty else { return [:] }
+                guard state.graph.totalCount == 0 else { return [:] }
                 state.foreignWatch.removeAll()
                 return exchange(&state.emptyWaiters, with: [:])
             }

@@ -237,8 +237,8 @@ public final class NetworkQueue: Sendable {
     func whenEmpty(_ action: @escaping @Sendable () -> Void) -> Int {
         let (isEmpty, number) = state.withLock { state in
             state.lastEmptyWait += 1
-            if !state.graph.isEmpty { state.emptyWaiters[state.lastEmptyWait] = action }
-            return (state.graph.isEmpty, state.lastEmptyWait)
+            if state.graph.totalCount != 0 { state.emptyWaiters[state.lastEmptyWait] = action }
+            return (state.graph.totalCount == 0, state.lastEmptyWait)
         }
         if isEmpty { action() }
         return number

@@ -68,7 +68,7 @@ struct JobGraphHistory {
                 perform { $0.finish(index, &$1) }
             }
         }
-        if fault == nil, !graph.isEmpty || graph.queueLane.runningCount != 0 { fault = "jobs never finished" }
+        if fault == nil, graph.totalCount != 0 || graph.queueLane.runningCount != 0 { fault = "jobs never finished" }
         if fault == nil, let lost = jobs.firstIndex(where: { $0.phase != .gone }) { fault = "job \(lost) was lost" }
         if fault == nil, !graph.submitted.isEmpty { fault = "jobs were left behind" }
         return fault

@@ -39,7 +39,7 @@ struct QueueStressTests {
         for operation in all.withLock({ $0 }) { await operation.ended() }
         let isEmpty = await eventually {
             queue.state.withLock { state in
-                state.graph.isEmpty && state.externalJobs.isEmpty && state.graph.submitted.isEmpty
+                state.graph.totalCount == 0 && state.externalJobs.isEmpty && state.graph.submitted.isEmpty
                     && state.graph.queueLane.runningCount == 0
             }
         }

@@ -86,7 +86,7 @@ extension NetworkOperation {
 extension NetworkQueue {
     /// Whether the queue holds no jobs, hidden ones included.
     var keepsNothing: Bool {
-        state.withLock { $0.graph.isEmpty }
+        state.withLock { $0.graph.totalCount == 0 }
             && repeats.withLock { $0.registry.keys.count + $0.carriers.count } == 0
     }
 

@@ -159,7 +159,7 @@ struct RequestPlacementTests {
         for operation in operations { await operation.ended() }
         let isEmpty = await eventually {
             queue.state.withLock { state in
-                state.graph.isEmpty && state.graph.submitted.isEmpty && state.graph.queueLane.runningCount == 0
+                state.graph.totalCount == 0 && state.graph.submitted.isEmpty && state.graph.queueLane.runningCount == 0
             }
         }
         expect(isEmpty, "seed \(seed)")

@@ -168,7 +168,7 @@ struct UrgentWorkTests {
         graph.release(download, &actions)
         expect(actions.start == [2, 1] && graph.queueLane.runningCount == 1)
         graph.finish(download, succeeded: true, &actions)
-        expect(graph.isEmpty && graph.queueLane.runningCount == 0)
+        expect(graph.totalCount == 0 && graph.queueLane.runningCount == 0)
     }
 
     @Test("TRF-8: one that has gone on runs for a second before it yields again")
@@ -399,14 +399,14 @@ struct UrgentWorkTests {
         expect(actions.goOn.isEmpty && graph.queueLane.runningCount == 0)
         expect(graph.unpark(download, &actions) && actions.goOn == [1] && actions.resume == [1])
         graph.finish(download, succeeded: true, &actions)
-        expect(graph.queueLane.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
+        expect(graph.queueLane.runningCount == 0 && graph.yielding.isEmpty && graph.totalCount == 0)
         // Ended while another has its slot.
         let second = submit(3, .low, mayYield: true, &graph, &actions)
         let other = submit(4, .high, &graph, &actions)
         graph.finish(second, succeeded: false, &actions)
         expect(graph.queueLane.runningCount, equals: 1)
         graph.finish(other, succeeded: true, &actions)
-        expect(graph.queueLane.runningCount == 0 && graph.yielding.isEmpty && graph.isEmpty)
+        expect(graph.queueLane.runningCount == 0 && graph.yielding.isEmpty && graph.totalCount == 0)
     }
 
     @Test("OPQ-11: laws with random jobs, limits, priorities and times", arguments: [UInt64.random(in: 0...UInt64.max)])
