@@ -16,7 +16,7 @@ extension NetworkOperation {
     /// - Returns: the owners of the listeners.
     @discardableResult
     final func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64? = nil) -> [ObjectIdentifier] {
-        guard let scheduling, scheduling.queue.broadcast.hasListeners else { return [] }
+        guard let scheduling, scheduling.queue.broadcast.hasListeners.isSet else { return [] }
         return scheduling.queue.tell(kind, of: scheduling.job, callNumber: callNumber)
     }
 

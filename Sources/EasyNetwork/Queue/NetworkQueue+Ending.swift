@@ -112,7 +112,7 @@ extension NetworkQueue {
         timer.cancel()
         let undone = operations
         if !undone.isEmpty { cancelAllOperations() }
-        if broadcast.hasListeners { broadcast.post(state.withLock { _ in event(.shutDown) }) }
+        if broadcast.hasListeners.isSet { broadcast.post(state.withLock { _ in event(.shutDown) }) }
         // A job whose result is known, and whose closures are running, could no longer be cancelled.
         return undone.filter(\.isCancelled)
     }

@@ -69,7 +69,7 @@ extension NetworkQueue {
     /// Notes that a job was started. Called under the lock.
     func noteStart(of job: Job, in graph: Graph) {
         job.isStartUnreported = false
-        if broadcast.hasListeners { note(.started, job, graph.rules) }
+        if broadcast.hasListeners.isSet { note(.started, job, graph.rules) }
         job.wait = nil
     }
 

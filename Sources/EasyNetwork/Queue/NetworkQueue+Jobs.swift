@@ -55,7 +55,7 @@ extension NetworkQueue {
                 state.graph.submit(job, priority: priority, keys: keys, traits)
                 if foreign != nil { state.foreignWatch.add(job) }
                 outside = link(job, to: adoption.dependencies, &state)
-                if broadcast.hasListeners {
+                if broadcast.hasListeners.isSet {
                     let dependencies = adoption.dependencies.map(\.operation.original)
                     note(.added(waitingFor: dependencies), job, state.graph.rules)
                 }
@@ -270,7 +270,7 @@ extension NetworkQueue {
     private func park(_ job: Job, evenIfReturning: Bool = false, _ state: inout State, _ actions: inout Actions) {
         let had = job.phase == .running
         state.graph.park(job, evenIfReturning: evenIfReturning, &actions)
-        if had, job.phase == .parked, broadcast.hasListeners { note(.slotReleased, job) }
+        if had, job.phase == .parked, broadcast.hasListeners.isSet { note(.slotReleased, job) }
     }
 }
 

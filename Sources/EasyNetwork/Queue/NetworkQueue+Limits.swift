@@ -11,7 +11,7 @@ extension NetworkQueue {
                 changeAdmission { graph in
                     guard graph.isSuspended != newValue else { return }
                     graph.isSuspended = newValue
-                    if broadcast.hasListeners {
+                    if broadcast.hasListeners.isSet {
                         broadcast.note(event(newValue ? .suspended : .resumed, rules: graph.rules))
                     }
                 }
@@ -182,7 +182,7 @@ extension NetworkQueue {
 
     /// Notes what the jobs waited for before they request a slot. Called under the lock.
     func noteWaitBefore(_ reason: WaitReason, _ jobs: [Job]) {
-        guard broadcast.hasListeners else { return }
+        guard broadcast.hasListeners.isSet else { return }
         for job in jobs { job.wait = WaitNote(since: 0, before: reason) }
     }
 

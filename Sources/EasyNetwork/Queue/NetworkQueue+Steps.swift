@@ -37,12 +37,12 @@ extension NetworkQueue {
     @discardableResult
     private func perform<Result>(_ body: (inout State, inout Actions) -> Result, _ work: inout Work) -> Result {
         state.withLock { state in
-            state.graph.notesWaits = broadcast.hasListeners
+            state.graph.notesWaits = broadcast.hasListeners.isSet
             let result = body(&state, &work.actions)
             for operation in work.actions.forget { state.externalJobs[ObjectIdentifier(operation)] = nil }
             for operation in work.actions.end { operation.core.withLock { $0.isStartedToEnd = true } }
             work.reachability = state.reachability
-            work.hasListeners = broadcast.hasListeners
+            work.hasListeners = broadcast.hasListeners.isSet
             if work.hasListeners {
                 for operation in work.actions.start { operation.job(in: self)?.isStartUnreported = true }
                 for operation in work.actions.yield {
@@ -104,7 +104,7 @@ extension NetworkQueue {
         var hasNoDeadlines = false
         let emptyWaiters = executor.announcing(.jobs) {
             stepMakingRoom { state, actions -> [Int: @Sendable () -> Void] in
-                if broadcast.hasListeners { note(.finished(error), job) }
+                if broadcast.hasListeners.isSet { note(.finished(error), job) }
                 state.graph.finish(job, succeeded: error == nil, &actions)
                 if !state.deadlines.isEmpty {
                     state.deadlines.remove(job)

@@ -293,7 +293,7 @@ final class Call: Sendable {
     // MARK: - Events
 
     /// Whether the host, or the queue of the job, has listeners.
-    var hasListeners: Bool { host.broadcast.hasListeners || queueBroadcast?.hasListeners == true }
+    var hasListeners: Bool { host.broadcast.hasListeners.isSet || queueBroadcast?.hasListeners.isSet == true }
 
     /// The number of first bytes that listeners want of a body that is consumed as it arrives; 0 if no listener wants
     /// any.
@@ -306,7 +306,7 @@ final class Call: Sendable {
         guard hasListeners else { return }
         let kind = kind()
         var told = job?.actions.tell(kind, number) ?? []
-        if job == nil, let queueBroadcast, queueBroadcast.hasListeners {
+        if job == nil, let queueBroadcast, queueBroadcast.hasListeners.isSet {
             // Several jobs can wait for the refresh, so the event names no job.
             told = queueBroadcast.post(NetworkEvent(kind, callNumber: number, host: host.host, trace: trace))
         }

@@ -31,16 +31,14 @@ package final class EventBroadcast: Sendable {
 
     private let state: Locked<State>
     /// Whether there are listeners. Every step of every job reads this flag. It is set under the lock.
-    private let hasListenersFlag: Flag
+    let hasListeners: Flag
 
     init() {
         var state = State()
         if let listener = EnvironmentLog.shared?.listener { state.listeners = [(0, listener)] }
-        hasListenersFlag = Flag(!state.listeners.isEmpty)
+        hasListeners = Flag(!state.listeners.isEmpty)
         self.state = Locked(state)
     }
-
-    var hasListeners: Bool { hasListenersFlag.isSet }
 
     /// The number of first bytes that listeners want of bodies that are consumed as they arrive; 0 if no listener wants
     /// any.
@@ -55,7 +53,7 @@ package final class EventBroadcast: Sendable {
         state.withLock { state in
             state.lastNumber += 1
             state.listeners.append((state.lastNumber, listener))
-            hasListenersFlag.isSet = true
+            hasListeners.isSet = true
             return state.lastNumber
         }
     }
@@ -63,7 +61,7 @@ package final class EventBroadcast: Sendable {
     func remove(_ number: Int) {
         let removed = state.withLock { state in
             let removed = state.listeners.firstIndex { $0.number == number }.map { state.listeners.remove(at: $0) }
-            hasListenersFlag.isSet = !state.listeners.isEmpty
+            hasListeners.isSet = !state.listeners.isEmpty
             return removed
         }
         // The listener is released outside the lock.
@@ -121,7 +119,7 @@ package final class EventBroadcast: Sendable {
     /// Notifies the listeners that there will be no more events, and removes them.
     func finish() {
         let listeners = state.withLock { state in
-            hasListenersFlag.isSet = false
+            hasListeners.isSet = false
             return state.listeners.take()
         }
         for (_, listener) in listeners { listener.finish() }

@@ -165,7 +165,7 @@ public final class HostConfiguration: Sendable {
         _ job: JobContext?,
         except told: [ObjectIdentifier] = []
     ) {
-        guard broadcast.hasListeners else { return }
+        guard broadcast.hasListeners.isSet else { return }
         let number = job?.actions.number()
         broadcast.post(
             NetworkEvent(
