@@ -21,16 +21,21 @@ final class ExecutorQueue: OperationQueue, @unchecked Sendable {
         }
     }
 
-    /// Makes a change, without a lock, and notifies KVO observers of the value. Linux has no observers.
-    @inline(__always)
-    func announcing<Result>(_ value: Observable, _ change: () -> Result) -> Result {
-        #if canImport(Darwin)
-        guard observationInfo != nil else { return change() }
+    #if canImport(Darwin)
+    /// Notifies KVO observers that a value is about to change. Called without a lock. Linux has no observers.
+    ///
+    /// - Returns: whether there are observers, so that ``didChange(_:)`` must follow.
+    func willChange(_ value: Observable) -> Bool {
+        guard observationInfo != nil else { return false }
         WorkQueue.userCode { for key in value.keys { willChangeValue(forKey: key) } }
-        defer { WorkQueue.userCode { for key in value.keys.reversed() { didChangeValue(forKey: key) } } }
-        #endif
-        return change()
+        return true
     }
+
+    /// Notifies KVO observers that a value has changed. Called without a lock.
+    func didChange(_ value: Observable) {
+        WorkQueue.userCode { for key in value.keys.reversed() { didChangeValue(forKey: key) } }
+    }
+    #endif
 
     /// Starts an operation.
     func execute(_ operation: Operation) {

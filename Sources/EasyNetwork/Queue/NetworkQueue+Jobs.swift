@@ -38,46 +38,47 @@ extension NetworkQueue {
         var mayBeInCycle = false
         var refusal: NetworkError?
         var hasDeadline = false
-        let added = executor.announcing(.jobs) {
-            step { state, actions -> Job? in
-                let id = ObjectIdentifier(operation)
-                let job =
-                    (state.externalJobs.isEmpty ? nil : state.externalJobs.removeValue(forKey: id)) ?? Job(operation)
-                // Take the operation's lock inside the queue's. An operation never calls its queue under its own lock.
-                guard let adoption = operation.adopt(Scheduling(queue: self, job: job)) else {
-                    // The operation belongs to another queue. Jobs of this queue that depend on it keep waiting.
-                    state.externalJobs[id] = job
-                    state.graph.forgetIfUnwanted(job, &actions)
-                    return nil
-                }
-                if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
-                if !traits.passesBarriers, let place = state.shutDownPlace { refusal = .shutDown(at: place) }
-                state.graph.submit(job, priority: priority, keys: keys, traits)
-                if foreign != nil { state.foreignWatch.add(job) }
-                outside = link(job, to: adoption.dependencies, &state)
-                if broadcast.hasListeners.isSet {
-                    let dependencies = adoption.dependencies.map(\.operation.original)
-                    note(.added(waitingFor: dependencies), job, state.graph.rules)
-                }
-                mayBeInCycle =
-                    !job.dependencies.isEmpty
-                    && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
-                if let deadline = adoption.deadline {
-                    if deadline > 0 {
-                        hasDeadline = true
-                        state.deadlines.add(job, deadline, now: actions.now)
-                    } else {
-                        refusal = refusal ?? .passedDeadline(deadline)
-                    }
-                }
-                // The job waits for nothing, not even for a slot.
-                if adoption.isOver || refusal != nil { state.graph.end(job, &actions) }
-                if !isHeld, !hasWorkWhenAdded { state.graph.release(job, &actions) }
-                return job
-            } beforeActing: { _ in
-                // Finish the operation only when it is a job, so that it ends and its dependents continue.
-                if let refusal { operation.finish(refusal) }
+        let added = step(changing: .jobs) { state, actions -> Job? in
+            let id = ObjectIdentifier(operation)
+            let job = (state.externalJobs.isEmpty ? nil : state.externalJobs.removeValue(forKey: id)) ?? Job(operation)
+            // Take the operation's lock inside the queue's. An operation never calls its queue under its own lock.
+            guard let adoption = operation.adopt(Scheduling(queue: self, job: job)) else {
+                // The operation belongs to another queue. Jobs of this queue that depend on it keep waiting.
+                state.externalJobs[id] = job
+                state.graph.forgetIfUnwanted(job, &actions)
+                return nil
             }
+            if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
+            if !traits.passesBarriers, let place = state.shutDownPlace { refusal = .shutDown(at: place) }
+            state.graph.submit(job, priority: priority, keys: keys, traits)
+            if foreign != nil {
+                if state.foreignWatch == nil { state.foreignWatch = ForeignJobWatch() }
+                state.foreignWatch?.add(job)
+            }
+            if !adoption.dependencies.isEmpty { outside = link(job, to: adoption.dependencies, &state) }
+            if actions.isReported {
+                let dependencies = adoption.dependencies.map(\.operation.original)
+                note(.added(waitingFor: dependencies), job, state.graph.rules)
+            }
+            mayBeInCycle =
+                !job.dependencies.isEmpty
+                && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
+            if let deadline = adoption.deadline {
+                if deadline > 0 {
+                    hasDeadline = true
+                    if state.deadlines == nil { state.deadlines = JobDeadlines() }
+                    state.deadlines?.add(job, deadline, now: actions.now)
+                } else {
+                    refusal = refusal ?? .passedDeadline(deadline)
+                }
+            }
+            // The job waits for nothing, not even for a slot.
+            if adoption.isOver || refusal != nil { state.graph.end(job, &actions) }
+            if !isHeld, !hasWorkWhenAdded { state.graph.release(job, &actions) }
+            return job
+        } beforeActing: { _ in
+            // Finish the operation only when it is a job, so that it ends and its dependents continue.
+            if let refusal { operation.finish(refusal) }
         }
         if hasDeadline { awaitDeadlines() }
         for other in outside { watch(other) }
@@ -214,7 +215,7 @@ extension NetworkQueue {
     }
 
     func operationDidReleaseSlot(_ job: Job, if isWanted: () -> Bool) {
-        stepMakingRoom { state, actions in
+        step(makesRoom: true) { state, actions in
             if isWanted() { park(job, &state, &actions) }
         }
     }
@@ -270,7 +271,7 @@ extension NetworkQueue {
     private func park(_ job: Job, evenIfReturning: Bool = false, _ state: inout State, _ actions: inout Actions) {
         let had = job.phase == .running
         state.graph.park(job, evenIfReturning: evenIfReturning, &actions)
-        if had, job.phase == .parked, broadcast.hasListeners.isSet { note(.slotReleased, job) }
+        if had, job.phase == .parked, actions.isReported { note(.slotReleased, job) }
     }
 }
 

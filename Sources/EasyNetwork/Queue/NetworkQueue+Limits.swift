@@ -7,13 +7,11 @@ extension NetworkQueue {
     public var isSuspended: Bool {
         get { state.withLock { $0.graph.isSuspended } }
         set {
-            executor.announcing(.isSuspended) {
-                changeAdmission { graph in
-                    guard graph.isSuspended != newValue else { return }
-                    graph.isSuspended = newValue
-                    if broadcast.hasListeners.isSet {
-                        broadcast.note(event(newValue ? .suspended : .resumed, rules: graph.rules))
-                    }
+            changeAdmission(.isSuspended) { graph in
+                guard graph.isSuspended != newValue else { return }
+                graph.isSuspended = newValue
+                if broadcast.hasListeners.isSet {
+                    broadcast.note(event(newValue ? .suspended : .resumed, rules: graph.rules))
                 }
             }
         }
@@ -23,7 +21,7 @@ extension NetworkQueue {
     /// ``defaultMaxConcurrentOperationCount``.
     public var maxConcurrentOperationCount: Int {
         get { Self.count(state.withLock { $0.graph.limit }) }
-        set { executor.announcing(.limit) { changeAdmission { $0.limit = Self.limit(newValue) } } }
+        set { changeAdmission(.limit) { $0.limit = Self.limit(newValue) } }
     }
 
     /// The number of jobs that run at once for each host that has no limit of its own. A negative number means no
@@ -139,8 +137,8 @@ extension NetworkQueue {
     /// The limits, the rates and the suspension.
     package var rules: QueueRules { state.withLock { $0.graph.rules } }
 
-    private func changeAdmission(_ change: (inout Graph) -> Void) {
-        stepMakingRoom { state, actions in
+    private func changeAdmission(_ value: ExecutorQueue.Observable? = nil, _ change: (inout Graph) -> Void) {
+        step(changing: value, makesRoom: true) { state, actions in
             change(&state.graph)
             state.graph.admit(&actions)
         }
@@ -149,8 +147,8 @@ extension NetworkQueue {
     /// Takes the slot from a job that calls a host, while the network is unreachable.
     ///
     /// - Returns: `false` if the network may be reachable, or the job has no host.
-    func hold(_ operation: NetworkOperation, until network: NetworkReachability?) -> Bool {
-        guard let network, let host = operation.host, network.isMissing(for: host) else { return false }
+    func hold(_ operation: NetworkOperation, until network: NetworkReachability) -> Bool {
+        guard let host = operation.host, network.isMissing(for: host) else { return false }
         let id = ObjectIdentifier(network)
         return takeBackSlot(of: operation) { job, state, _ in
             if state.offline[id] == nil {
@@ -187,7 +185,7 @@ extension NetworkQueue {
     }
 
     private func releaseJobs(heldBy network: ObjectIdentifier) {
-        let release = stepMakingRoom { state, actions -> Task<Void, Never>? in
+        let release = step(makesRoom: true) { state, actions -> Task<Void, Never>? in
             guard let (jobs, release) = state.offline.removeValue(forKey: network) else { return nil }
             noteWaitBefore(.network, jobs)
             state.graph.release(jobs, &actions)

@@ -6,83 +6,97 @@ extension NetworkQueue {
     typealias Job = Graph.Job
     typealias Actions = Graph.Actions
 
-    /// The work that a step leaves to the queue. It is filled in place, because a copy would cost as much as the step.
-    private struct Work {
-        var actions: Actions
-        var reachability: NetworkReachability?
-        var hasListeners = false
-    }
-
     /// Performs one step of the graph, and the work that the step leaves.
     ///
-    /// - Parameter beforeActing: called with the result between the two, without the lock.
+    /// - Parameters:
+    ///   - value: the observable value that the step changes. Defaults to `nil`: none.
+    ///   - makesRoom: whether jobs can start after the step, so that foreign operations are checked before it. Defaults
+    ///     to `false`.
+    ///   - beforeActing: called with the result between the two, without the lock.
     @discardableResult
     func step<Result>(
+        changing value: ExecutorQueue.Observable? = nil,
+        makesRoom: Bool = false,
         _ body: (inout State, inout Actions) -> Result,
         beforeActing: (Result) -> Void = { _ in }
     ) -> Result {
-        var work = Work(actions: Actions(now: clock.now))
-        let result = perform(body, &work)
-        beforeActing(result)
-        // Use a loop instead of recursion, because 100,000 jobs may turn out not to be ready.
-        while true {
-            let isSlotFree = act(on: work)
-            if work.hasListeners { broadcast.deliver() }
-            guard isSlotFree else { return result }
-            work = Work(actions: Actions(now: clock.now))
-            perform({ $0.graph.admit(&$1) }, &work)
-        }
-    }
-
-    @discardableResult
-    private func perform<Result>(_ body: (inout State, inout Actions) -> Result, _ work: inout Work) -> Result {
-        state.withLock { state in
-            state.graph.notesWaits = broadcast.hasListeners.isSet
-            let result = body(&state, &work.actions)
-            for operation in work.actions.forget { state.externalJobs[ObjectIdentifier(operation)] = nil }
-            for operation in work.actions.end { operation.core.withLock { $0.isStartedToEnd = true } }
-            work.reachability = state.reachability
-            work.hasListeners = broadcast.hasListeners.isSet
-            if work.hasListeners {
-                for operation in work.actions.start { operation.job(in: self)?.isStartUnreported = true }
-                for operation in work.actions.yield {
-                    if let job = operation.job(in: self) { note(.slotYielded, job) }
-                }
-                for operation in work.actions.resume {
-                    guard let job = operation.job(in: self) else { continue }
-                    // A job that was prepared first has its first slot now.
-                    guard job.isReturning else {
-                        job.isStartUnreported = true
-                        continue
-                    }
-                    note(.slotRegained, job)
-                    job.wait = nil
-                }
-            }
+        #if canImport(Darwin)
+        let isAnnounced = value.map { executor.willChange($0) } ?? false
+        defer { if isAnnounced, let value { executor.didChange(value) } }
+        #endif
+        var actions = Actions(now: clock.now)
+        var network: NetworkReachability?
+        let result = state.withLock { state -> Result? in
+            if makesRoom, state.foreignWatch?.isEmpty == false { return nil }
+            actions.isReported = broadcast.hasListeners.isSet
+            state.graph.notesWaits = actions.isReported
+            let result = body(&state, &actions)
+            endStep(&state, actions)
+            network = state.reachability
             return result
         }
+        guard let result else { return stepAfterCheck(body, beforeActing: beforeActing) }
+        beforeActing(result)
+        // Use a loop instead of recursion, because 100,000 jobs may turn out not to be ready.
+        while act(on: actions, network) { actions = admitOthers() }
+        return result
     }
 
-    /// - Returns: whether a job has given up its slot, because it cannot run yet.
-    private func act(on work: Work) -> Bool {
-        var isSlotFree = false
-        if let time = work.actions.wake {
-            // The alarm tries again to start the jobs that a rate holds back.
-            rateAlarm.set(time, clock) { [weak self] in self?.stepMakingRoom { $0.graph.admit(&$1) } }
+    /// Starts other jobs than those that could not run yet.
+    private func admitOthers() -> Actions {
+        var actions = Actions(now: clock.now)
+        state.withLock { state in
+            actions.isReported = broadcast.hasListeners.isSet
+            state.graph.notesWaits = actions.isReported
+            state.graph.admit(&actions)
+            endStep(&state, actions)
         }
-        for operation in work.actions.yield { operation.noteSlot(isThere: false) }
-        for operation in work.actions.goOn { operation.noteSlot(isThere: true) }
-        for operation in work.actions.end { WorkQueue.run { operation.startOnWorkQueue() } }
-        for action in work.actions.granted { WorkQueue.shared.add(action) }
-        for operation in work.actions.start {
-            if cannotRunYet(operation, work.reachability) {
+        return actions
+    }
+
+    /// Notes what a step has decided, under the same lock.
+    private func endStep(_ state: inout State, _ actions: Actions) {
+        for operation in actions.forget { state.externalJobs[ObjectIdentifier(operation)] = nil }
+        for operation in actions.end { operation.core.withLock { $0.isStartedToEnd = true } }
+        guard actions.isReported else { return }
+        for operation in actions.start { operation.job(in: self)?.isStartUnreported = true }
+        for operation in actions.yield {
+            if let job = operation.job(in: self) { note(.slotYielded, job) }
+        }
+        for operation in actions.resume {
+            guard let job = operation.job(in: self) else { continue }
+            // A job that was prepared first has its first slot now.
+            guard job.isReturning else {
+                job.isStartUnreported = true
+                continue
+            }
+            note(.slotRegained, job)
+            job.wait = nil
+        }
+    }
+
+    /// - Parameter network: the status of the queue's network.
+    /// - Returns: whether a job has given up its slot, because it cannot run yet.
+    private func act(on actions: Actions, _ network: NetworkReachability?) -> Bool {
+        var isSlotFree = false
+        if let time = actions.wake {
+            // The alarm tries again to start the jobs that a rate holds back.
+            rateAlarm.set(time, clock) { [weak self] in self?.step(makesRoom: true) { $0.graph.admit(&$1) } }
+        }
+        for operation in actions.yield { operation.noteSlot(isThere: false) }
+        for operation in actions.goOn { operation.noteSlot(isThere: true) }
+        for operation in actions.end { WorkQueue.run { operation.startOnWorkQueue() } }
+        for action in actions.granted { WorkQueue.shared.add(action) }
+        for operation in actions.start {
+            if cannotRunYet(operation, network) {
                 isSlotFree = true
                 continue
             }
             // A job that is prepared first has no slot yet.
-            if work.hasListeners, !operation.traits.needsPreparing { postStart(of: operation) }
+            if actions.isReported, !operation.traits.needsPreparing { postStart(of: operation) }
             WorkQueue.run { operation.startOnWorkQueue() }
         }
+        if actions.isReported { broadcast.deliver() }
         return isSlotFree
     }
 
@@ -94,36 +108,37 @@ extension NetworkQueue {
     }
 
     /// - Returns: whether the job cannot run yet, and therefore no longer has a slot.
-    private func cannotRunYet(_ operation: NetworkOperation, _ reachability: NetworkReachability?) -> Bool {
+    private func cannotRunYet(_ operation: NetworkOperation, _ network: NetworkReachability?) -> Bool {
         if let foreign = operation as? ForeignJob { return postpone(foreign) }
-        return hold(operation, until: reachability) || hold(operation, until: operation.client?.reachability)
+        if let network, hold(operation, until: network) { return true }
+        guard let network = operation.client?.reachability else { return false }
+        return hold(operation, until: network)
     }
 
     /// - Parameter error: the job's error; `nil` after success.
     func operationDidFinish(_ job: Job, _ error: NetworkError?) {
         var hasNoDeadlines = false
-        let emptyWaiters = executor.announcing(.jobs) {
-            stepMakingRoom { state, actions -> [Int: @Sendable () -> Void] in
-                if broadcast.hasListeners.isSet { note(.finished(error), job) }
-                state.graph.finish(job, succeeded: error == nil, &actions)
-                if !state.deadlines.isEmpty {
-                    state.deadlines.remove(job)
-                    hasNoDeadlines = state.deadlines.isEmpty
-                }
-                guard state.graph.totalCount == 0 else { return [:] }
-                state.foreignWatch.removeAll()
-                return exchange(&state.emptyWaiters, with: [:])
+        var emptyWaiters: [Int: @Sendable () -> Void] = [:]
+        step(changing: .jobs, makesRoom: true) { state, actions in
+            if actions.isReported { note(.finished(error), job) }
+            state.graph.finish(job, succeeded: error == nil, &actions)
+            if state.deadlines?.isEmpty == false {
+                state.deadlines?.remove(job)
+                hasNoDeadlines = state.deadlines?.isEmpty == true
             }
+            guard state.graph.totalCount == 0 else { return }
+            state.foreignWatch?.removeAll()
+            swap(&state.emptyWaiters, &emptyWaiters)
         }
         if hasNoDeadlines { awaitDeadlines() }
-        for waiter in emptyWaiters.sorted(by: { $0.key < $1.key }) { waiter.value() }
+        if !emptyWaiters.isEmpty { for waiter in emptyWaiters.sorted(by: { $0.key < $1.key }) { waiter.value() } }
     }
 
     // MARK: - Deadlines
 
     /// Sets the alarm to the next deadline.
     func awaitDeadlines() {
-        deadlineAlarm.set(state.withLock { $0.deadlines.next }, clock) { [weak self] in
+        deadlineAlarm.set(state.withLock { $0.deadlines?.next }, clock) { [weak self] in
             guard let self else { return }
             WorkQueue.shared.add { self.endOverdue() }
         }
@@ -133,7 +148,8 @@ extension NetworkQueue {
         let now = clock.now
         // The payload of a job is protected by the lock, too.
         let due = state.withLock { state in
-            state.deadlines.takeDue(now: now).compactMap { job, deadline in job.payload.map { ($0, deadline) } }
+            let due = state.deadlines?.takeDue(now: now) ?? []
+            return due.compactMap { job, deadline in job.payload.map { ($0, deadline) } }
         }
         awaitDeadlines()
         for (operation, deadline) in due { operation.endOverdue(deadline, explanation(of: operation)) }

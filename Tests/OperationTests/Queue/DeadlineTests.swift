@@ -276,7 +276,7 @@ struct DeadlineTests {
         }
         await queue.waitUntilIdle()
         await expect(eventually { ends.withLock { $0 } == jobs.count })
-        expect(queue.state.withLock { $0.deadlines.isEmpty })
+        expect(queue.state.withLock { $0.deadlines?.isEmpty ?? true })
         let codes = Set(jobs.map { $0.error?.code })
         expect(codes.isSubset(of: [nil, .timedOut, .cancelled]), "\(codes), seed \(seed)")
     }
