@@ -93,8 +93,8 @@ enum DependencyCycleFinder {
             let (scheduling, isTaken, dependencies) = operation.core.withLock { state in
                 let isWaiting = state.lifecycle.phase == .waiting && state.scheduling == nil
                 return (
-                    state.scheduling, !isWaiting || state.readiness.isWatching,
-                    isWaiting ? state.dependencies.map(\.operation) : []
+                    state.scheduling, !isWaiting || state.readiness != nil,
+                    isWaiting ? state.dependencies?.list.map(\.operation) ?? [] : []
                 )
             }
             if let foreign {
@@ -123,9 +123,9 @@ enum DependencyCycleFinder {
             return iterator([.end(operation)], (operation as? GroupOperation)?.childrenThatWait)
         case .end:
             let (waiters, own) = operation.core.withLock { ($0.waiters, $0.scheduling?.queue) }
-            let queues = (own.map { [$0] } ?? []) + waiters.queues.compactMap(\.object).filter { $0 !== own }
+            let queues = (own.map { [$0] } ?? []) + (waiters?.queues ?? []).compactMap(\.object).filter { $0 !== own }
             var jobs = queues.lazy.flatMap { Self.jobs(.dependents, of: operation, in: $0) }.makeIterator()
-            var others = waiters.operations.lazy.compactMap(\.object)
+            var others = (waiters?.operations ?? []).lazy.compactMap(\.object)
                 .flatMap { $0.events(waitingFor: operation) }.makeIterator()
             return AnyIterator { jobs.next() ?? others.next() }
         }
@@ -215,8 +215,6 @@ struct Waiters {
     /// The groups that contain the operation, and the operations whose prerequisite it is.
     private(set) var operations: [Weak<NetworkOperation>] = []
 
-    var isEmpty: Bool { queues.isEmpty && operations.isEmpty }
-
     mutating func add(_ queue: NetworkQueue) {
         if !queues.contains(where: { $0.object === queue }) { queues.append(Weak(object: queue)) }
     }
@@ -232,9 +230,18 @@ struct Waiters {
 }
 
 extension NetworkOperation {
+    /// Notes what waits for the end of the operation.
+    final func noteWaiter(_ add: (inout Waiters) -> Void) {
+        core.withLock { state in
+            var waiters = state.waiters.take() ?? Waiters()
+            add(&waiters)
+            state.waiters = waiters
+        }
+    }
+
     /// The groups that contain the operation.
     final var groups: [GroupOperation] {
-        core.withLock { $0.waiters.operations }.compactMap { $0.object as? GroupOperation }
+        core.withLock { $0.waiters?.operations ?? [] }.compactMap { $0.object as? GroupOperation }
     }
 
     /// Whether the operation is a child of a group.

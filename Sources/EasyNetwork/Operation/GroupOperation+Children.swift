@@ -20,7 +20,7 @@ extension GroupOperation {
             weight: operation.progressWeight,
             then: then
         )
-        operation.core.withLock { $0.waiters.add(self) }
+        operation.noteWaiter { $0.add(self) }
         let isAdded = state.withLock { state in
             guard state.group.add() else { return false }
             state.children.append(child)

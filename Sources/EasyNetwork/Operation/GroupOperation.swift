@@ -115,6 +115,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         state = Locked(State(group: GroupState(inTurn: inTurn, endsAtFirstFailure: endsAtFirstFailure)))
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
         super.init()
+        traits.occupiesSlot = false
         progress.cancellationHandler = { [weak self] in self?.cancel() }
     }
 
@@ -265,8 +266,6 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         endIfComplete()
     }
 
-    override var traits: JobTraits { JobTraits(occupiesSlot: false) }
-
     override func claimProgress() -> OrderedProgress? {
         let isClaimed = state.withLock { state in
             guard !state.isProgressClaimed, !state.group.isDrained else { return false }
@@ -301,7 +300,12 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         return [undone]
     }
 
-    override func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
+    override func callBack(
+        _ error: NetworkError?,
+        on queue: DispatchQueue?,
+        inPlace: Bool,
+        _ done: @escaping @Sendable () -> Void
+    ) {
         // The undos that have failed are a part of the error by now.
         tellEnd(takeEndCallback(self.error), done)
     }

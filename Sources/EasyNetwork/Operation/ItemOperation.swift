@@ -16,28 +16,24 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     // Sendable because all mutable state is in `state`, under its lock. Subclasses are responsible for their own state.
     let state: Locked<ItemOperationState>
 
-    /// Whether the request has a ``RequestOptions/repeatKey``; `false` until the request is made.
-    private let requestHasKey: Bool
-
-    /// The traits of this kind of job. Only initializers write them.
-    final var ownTraits = JobTraits()
-
     /// - Parameter service: the service; `nil` for ``HostConfiguration/shared``.
     package init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
         state = Locked(ItemOperationState(source: .request(CallRequest(request, options))))
-        requestHasKey = options.repeatKey != nil
         if let service { super.init(service: service) } else { super.init() }
         if options.priority != .normal { queuePriority = options.priority }
-        if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
+        if options.repeatKey != nil { setOption(\.requestHasKey, true) }
+        switch options.repeatPolicy {
+        case .allow: break
+        case let policy: repeatPolicy = policy
+        }
     }
 
     /// Creates an operation whose request is made when its dependencies have ended, before it waits for its turn. On a
     /// plain `OperationQueue`, the request is made when the operation starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> any BaseAPIRequest) {
         state = Locked(ItemOperationState(source: .maker(makeRequest)))
-        requestHasKey = false
         super.init(service: service)
-        ownTraits.needsPreparing = true
+        traits.needsPreparing = true
     }
 
     // MARK: - Callbacks
@@ -107,7 +103,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         cached: (@MainActor (Item) -> Void)? = nil
     ) {
         var erased: (@MainActor (any Sendable, NetworkResponse?) -> Void)?
-        if let success { erased = { item, _ in success(Self.typed(item)) } }
+        if let success { erased = { item, _ in success(CallGroup.typed(item)) } }
         setOnMain(erased, failure, cached)
     }
 
@@ -117,7 +113,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         _ typedCached: (@MainActor (Item) -> Void)?
     ) {
         var cached: (@MainActor (any Sendable) -> Void)?
-        if let typedCached { cached = { typedCached(Self.typed($0)) } }
+        if let typedCached { cached = { typedCached(CallGroup.typed($0)) } }
         state.setClosure(isRemoved: false) { closures in
             let old = closures.onMain
             closures.onMain = ItemOperationState.ClosuresOnMain(
@@ -131,14 +127,15 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Returns the closure with its parameter type erased, as the state stores it.
     static func erased(_ closure: (@Sendable (Item) -> Void)?) -> (@Sendable (any Sendable) -> Void)? {
         guard let closure else { return nil }
-        return { closure(typed($0)) }
+        // The operation's call created all items of the state.
+        return { closure(CallGroup.typed($0)) }
     }
 
     private typealias Results<Value> = @Sendable (Result<Value, NetworkError>) -> Void
 
     private static func erased(_ closure: Results<Item>?) -> Results<any Sendable>? {
         guard let closure else { return nil }
-        return { closure($0.map(typed)) }
+        return { closure($0.map { CallGroup.typed($0) }) }
     }
 
     private static func closure(_ erased: Results<any Sendable>?) -> Results<Item>? {
@@ -146,19 +143,20 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return { erased($0.map { $0 }) }
     }
 
-    /// Returns an item of the state with its type. The operation's call created all items of the state.
-    static func typed(_ item: any Sendable) -> Item { CallGroup.typed(item) }
-
     /// The host that the request is sent to. It comes from the first of these that is set: the request's
     /// ``RequestOptions/customURLRequest``, its own URL, its ``RequestOptions/baseURL``, the CDN, or the service. Later
     /// changes of the URL by a filter or an interceptor are not taken into account. Until the request is made, it is
     /// the service's host; `nil` if the service has no base URL.
     open override var host: String? {
-        guard case .request(let source) = state.withLock({ $0.source }) else { return super.host }
-        let options = source.options
+        let made = state.withLock { state -> (request: any BaseAPIRequest, options: RequestOptions)? in
+            guard case .request(let source) = state.source else { return nil }
+            return (source.request, source.options)
+        }
+        guard let (request, options) = made else { return super.host }
         if let custom = options.customURLRequest { return custom.url?.hostAndPort }
-        let cdn = options.useCDN ? callGroup.host.settings.cdnURL : nil
-        return URLParts.hostAndPort(of: source.request.api) ?? (options.baseURL ?? cdn)?.hostAndPort ?? super.host
+        if let own = URLParts.hostAndPort(of: request.api) { return own }
+        let base = options.baseURL ?? (options.useCDN ? callGroup.host.settings.cdnURL : nil)
+        return base?.hostAndPort ?? super.host
     }
 
     /// The message that was sent last; before that, the request without the changes of filters and interceptors.
@@ -175,7 +173,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     public final var result: Result<Item, NetworkError>? {
         guard hasOutcome else { return nil }
         if let error { return .failure(error) }
-        return state.withLock { $0.item }.map { .success(Self.typed($0)) }
+        return state.withLock { $0.item }.map { .success(CallGroup.typed($0)) }
     }
 
     /// The response from which the item was created, if the operation has succeeded. It has the status, headers,
@@ -335,8 +333,6 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         withExtendedLifetime(old) {}
     }
 
-    override final var traits: JobTraits { ownTraits }
-
     /// Makes the request, and uses its priority unless the operation was given a priority itself.
     override func prepare() {
         guard case .maker(let make) = state.withLock({ $0.source }) else { return }
@@ -357,7 +353,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Returns the request to send now. If it is `nil`, the operation has ended.
     final func takeRequest() -> CallRequest? {
         // A plain queue does not prepare its operations, so prepare this one here.
-        if ownTraits.needsPreparing {
+        if traits.needsPreparing {
             prepare()
             // The repeat policy of other operations was applied when they were added.
             guard applyRepeatPolicy() else { return nil }
@@ -428,9 +424,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
-    override func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) {
+    override func repeatRole(_ own: RepeatSetting) -> RepeatRole {
         // If the request is made later, its policy isn't known yet.
-        (false, own.isRepeat || requestHasKey ? { _ = self.applyRepeatPolicy() } : nil)
+        (false, own.isRepeat ? { _ = self.applyRepeatPolicy() } : nil)
     }
 
     override func missingResultError(ignoringFailures: Bool) -> NetworkError? {
@@ -463,7 +459,44 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         if !hasSentRequest { super.handleUnreportedError(error) }
     }
 
-    override func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
-        tellEnd(error, inPlace: inPlace, done)
+    /// Calls back, after the last progress and the cache's item, and then stores the response.
+    override func callBack(
+        _ error: NetworkError?,
+        on queue: DispatchQueue?,
+        inPlace: Bool,
+        _ done: @escaping @Sendable () -> Void
+    ) {
+        // Read the setting before taking the lock, which protects it too.
+        let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
+        // Release everything taken here outside the lock, including the delegate, because this may be its last
+        // reference.
+        let (_, _, _, call, result, waits, keep) = state.withLock { state in
+            state.isClosed = true
+            let delegate = state.delegate
+            let hasHandlers = !isSilent && (delegate != nil || state.closures.handle(error))
+            return (
+                state.source.take(), delegate, hasHandlers ? nil : state.takeUnreported(), state.call.take(),
+                hasHandlers ? error.map(Result.failure) ?? state.item.map(Result.success) : nil,
+                (meter: state.meter, cached: state.cachedDelivery, preprocess: state.closures.preprocess.take()),
+                // For a hidden job, the jobs that share its response store it.
+                traits.isHidden ? nil : state.keep.take()
+            )
+        }
+        // The user's code may have finished the operation.
+        if error != nil {
+            // The history is complete only when the call begins no other message.
+            call?.cancel()
+            option({ $0.undo })?.noteFailure(call?.history ?? [])
+        }
+        let done = keep.map { storing($0, then: done) } ?? done
+        guard waits.meter != nil || waits.cached != nil || waits.preprocess != nil else {
+            return hand(over: result, on: queue ?? callGroup.host.deliveryQueue, inPlace: inPlace, done)
+        }
+        WorkQueue.task {
+            await waits.meter?.finish(success: error == nil).wait()
+            await waits.cached?.wait()
+            if let result { waits.preprocess?(result) }
+            self.hand(over: result, on: self.deliveryQueue, inPlace: false, done)
+        }
     }
 }

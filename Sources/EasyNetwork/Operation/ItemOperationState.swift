@@ -65,6 +65,16 @@ struct ItemOperationState {
     var call: Call?
     /// The meter, created when it is first requested, because the progress of few requests is read.
     var meter: TransferMeter?
+
+    /// Removes the delegate, and removes and returns the closures, when no end is reported to them.
+    mutating func takeUnreported() -> Closures {
+        delegate = nil
+        // The cached item may still have to be delivered, and its delivery takes this closure.
+        let cached = cachedDelivery == nil ? nil : closures.cached
+        let unreported = exchange(&closures, with: Closures())
+        closures.cached = cached
+        return unreported
+    }
 }
 
 extension Locked<ItemOperationState> {
@@ -73,11 +83,10 @@ extension Locked<ItemOperationState> {
     ///
     /// - Parameter isRemoved: whether the closure becomes `nil`, which is never too late.
     func setClosure(isRemoved: Bool, _ set: (inout ItemOperationState.Closures) -> Void) {
-        let old = withLock { state in
+        _ = withLock { state in
             let old = state.closures
             if isRemoved || !state.isClosed { set(&state.closures) }
             return old
         }
-        withExtendedLifetime(old) {}
     }
 }

@@ -11,7 +11,7 @@ extension NetworkOperation {
 
     private var stateText: String {
         let (scheduling, lifecycle, isWatching) = core.withLock { state in
-            (state.scheduling, state.lifecycle, state.readiness.isWatching)
+            (state.scheduling, state.lifecycle, state.readiness != nil)
         }
         switch lifecycle.outcome {
         case .success: return "has succeeded"

@@ -1,10 +1,7 @@
 import Foundation
 
 /// The queue of an operation, and its job there.
-struct Scheduling {
-    let queue: NetworkQueue
-    let job: NetworkQueue.Job
-}
+typealias Scheduling = (queue: NetworkQueue, job: NetworkQueue.Job)
 
 /// The interface of an operation for its queue.
 extension NetworkOperation {
@@ -32,7 +29,8 @@ extension NetworkOperation {
             guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
             state.scheduling = scheduling
             return (
-                state.dependencies, !state.waiters.isEmpty, state.lifecycle.outcome != nil, state.options?.deadline
+                state.dependencies?.list ?? [], state.waiters != nil, state.lifecycle.outcome != nil,
+                state.options?.deadline
             )
         }
     }

@@ -31,7 +31,7 @@ extension NetworkOperation {
         if let group { return setTrace(TraceSpan(in: group.joinTrace().context)) }
         let origin = findTrace()
         guard !origin.hasSpan else { return setTrace(TraceSpan(in: origin)) }
-        let dependencies = core.withLock { $0.dependencies }
+        let dependencies = core.withLock { $0.dependencies?.list ?? [] }
         let parent = dependencies.lazy.compactMap { $0.operation.trace?.context }.first { $0.isInTrace(of: origin) }
         return setTrace(TraceSpan(in: parent ?? origin))
     }
@@ -55,7 +55,7 @@ extension NetworkOperation {
         // A job that has a trace has determined it for the jobs that it waits for.
         while let operation = next.popLast() {
             let (context, dependencies) = operation.core.withLock { state in
-                (state.options?.trace?.context ?? state.options?.traceOrigin, state.dependencies)
+                (state.options?.trace?.context ?? state.options?.traceOrigin, state.dependencies?.list ?? [])
             }
             if let context, operation !== self {
                 if found == nil { found = context.beginning }

@@ -23,8 +23,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     // Sendable because all mutable state is in `core`, under its lock. Subclasses are responsible for their own state.
     struct State {
         var lifecycle = OperationLifecycle()
-        var dependencies: [OperationDependency] = []
-        var readiness = OperationReadiness()
+        /// The operations that this one waits for; `nil` if there are none, as for most operations.
+        var dependencies: OperationDependencies?
+        /// The watch of the dependencies; `nil` before a plain `OperationQueue` has read `isReady`.
+        var readiness: OperationReadiness?
         var finishActions: [@Sendable () -> Void] = []
         /// Whether the operation has finished and its queue has removed it.
         var isConcluded = false
@@ -37,21 +39,30 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var completion: (@Sendable () -> Void)?
         var scheduling: Scheduling?
         var options: OperationOptions?
-        var waiters = Waiters()
+        /// What waits for the operation outside of its queue; `nil` if nothing has.
+        var waiters: Waiters?
 
         /// See ``NetworkOperation/isTaken``.
-        var isTaken: Bool { scheduling != nil || readiness.isWatching || lifecycle.phase != .waiting }
+        var isTaken: Bool { scheduling != nil || readiness != nil || lifecycle.phase != .waiting }
+
+        /// What the delivery of the end needs, read once.
+        var delivery: Delivery {
+            (
+                options?.accessories ?? [], options?.heldCalls != nil, lifecycle.error,
+                options?.callbackQueue ?? scheduling?.queue.callbackQueue
+            )
+        }
     }
+
+    typealias Delivery = (
+        accessories: [OperationAccessory], holdsCalls: Bool, error: NetworkError?, callbackQueue: DispatchQueue?
+    )
 
     let core = Locked(State())
 
     public override init() {
         super.init()
         if TraceContext.isUsed.isSet, let current = TraceContext.current { setTraceOrigin(current) }
-    }
-
-    deinit {
-        OperationDependency.releaseInTurn(core.withLock { $0.dependencies.take() })
     }
 
     // MARK: - The work
@@ -97,8 +108,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// - Parameter inPlace: whether this is the package's last piece of work on this thread of the ``WorkQueue``, so
     ///   that the callbacks can run on it. Defaults to `false`.
     final func end(_ error: NetworkError?, inPlace: Bool = false) {
-        let (wins, action) = core.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
-        if wins { proceed(with: action, inPlace: inPlace) }
+        let outcome: OperationLifecycle.Outcome = if let error { .failure(error) } else { .success }
+        let (action, delivery) = core.withLock { state in (state.lifecycle.end(outcome).action, state.delivery) }
+        proceed(with: action, delivery, inPlace: inPlace)
     }
 
     /// The operation's error; `nil` before the end and after success.
@@ -131,8 +143,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - error: the operation's error.
+    ///   - queue: the callback queue that was set for the operation or its queue.
     ///   - inPlace: see ``end(_:inPlace:)``.
-    func callBack(_ error: NetworkError?, inPlace: Bool, _ done: @escaping @Sendable () -> Void) {
+    func callBack(
+        _ error: NetworkError?,
+        on queue: DispatchQueue?,
+        inPlace: Bool,
+        _ done: @escaping @Sendable () -> Void
+    ) {
         done()
     }
 
@@ -142,8 +160,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The queue on which the callbacks run.
     final var deliveryQueue: DispatchQueue { chosenCallbackQueue ?? client?.deliveryQueue ?? WorkQueue.shared }
 
-    /// The traits of this kind of operation. Only ``setMayYield(_:)`` changes them.
-    var traits: JobTraits { JobTraits() }
+    /// The traits of this kind of operation, written only while the operation is created.
+    final var traits = JobTraits()
 
     /// Notes that the slot was given to an urgent job, so that the operation must transfer no more bytes, or that it
     /// has a slot again. Called without the queue's lock, and in either order. Only used with ``JobTraits/mayYield``.
@@ -154,7 +172,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     ///
     /// - Returns: whether the operation only waits for another job that does its work; and a closure to call after a
     ///   queue has added the operation and before it starts, or `nil`.
-    func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) { (false, nil) }
+    func repeatRole(_ own: RepeatSetting) -> RepeatRole { (false, nil) }
+
+    typealias RepeatRole = (joinsAnother: Bool, workWhenAdded: (() -> Void)?)
 
     /// Determines the host and the priority. Called once, after the dependencies have ended and before the operation
     /// has a slot.
@@ -217,7 +237,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             let conditions = state.options?.conditions.take() ?? []
             let accessories = state.options?.accessories ?? []
             if !conditions.isEmpty || !accessories.isEmpty { state.options?.heldCalls = [] }
-            return (state.isStartedToEnd, state.dependencies, conditions, accessories)
+            return (state.isStartedToEnd, state.dependencies?.list ?? [], conditions, accessories)
         }
         if begun != nil { didStart() }
         announce { didChangeValue(forKey: "isExecuting") }
@@ -241,21 +261,20 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         // User code may have called `start()` in the meantime.
         guard core.withLock({ $0.lifecycle.startIsCalled() }) else { return }
         WorkQueue.userCode { start() }
-        if core.withLock({ $0.lifecycle.startHasReturned() }) == .deliver { deliver() }
+        let (action, delivery) = core.withLock { ($0.lifecycle.startHasReturned(), $0.delivery) }
+        proceed(with: action, delivery)
     }
 
     private func begin(_ obstacle: NetworkError?, _ conditions: [OperationCondition]) {
-        let (action, holdsCalls, trace) = core.withLock { state in
-            (state.lifecycle.began(obstacle: obstacle), state.options?.heldCalls != nil, state.options?.trace)
+        let (action, hasOptions) = core.withLock { state in
+            (state.lifecycle.began(obstacle: obstacle), state.options != nil)
         }
-        guard action == .execute else {
+        guard case .execute = action else {
             stop()
-            if action == .deliver { deliver() }
-            return
+            return proceed(with: action, core.withLock { $0.delivery })
         }
-        let needsPreparing = traits.needsPreparing
-        guard holdsCalls || needsPreparing else { return execute(in: trace) }
-        guard needsPreparing, let scheduling else { return work(when: conditions) }
+        guard hasOptions || traits.needsPreparing else { return execute() }
+        guard traits.needsPreparing, let scheduling else { return work(when: conditions) }
         prepare()
         guard !hasOutcome else { return }
         scheduling.queue.operation(self, job: scheduling.job, isPreparedFor: { self.work(when: conditions) })
@@ -267,13 +286,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     private func work() {
         let (calls, trace) = core.withLock { ($0.options?.heldCalls.take() ?? [], $0.options?.trace) }
-        execute(in: trace)
+        if let trace { TraceContext.$current.withValue(trace.context) { execute() } } else { execute() }
         for call in calls { call.set() }
-    }
-
-    private func execute(in trace: TraceSpan?) {
-        guard let trace else { return execute() }
-        TraceContext.$current.withValue(trace.context) { execute() }
     }
 
     /// Cancels the operation, unless its outcome is known. To stop the work, override this method and call `super`.
@@ -289,16 +303,16 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         guard !hasOutcome else { return }
         announce { willChangeValue(forKey: "isCancelled") }
         #endif
-        let (wins, action) = core.withLock { $0.lifecycle.cancel() }
+        let (end, delivery) = core.withLock { ($0.lifecycle.cancel(), $0.delivery) }
         #if canImport(Darwin)
         announce { didChangeValue(forKey: "isCancelled") }
         #endif
-        guard wins else { return }
+        guard end.wins else { return }
         #if !canImport(Darwin)
         super.cancel()
         #endif
         stop()
-        proceed(with: action)
+        proceed(with: end.action, delivery)
     }
 
     /// Ends the operation because its deadline has passed.
@@ -310,12 +324,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         let seconds = String(format: "%.3g", deadline)
         let message = "the deadline of \(seconds) s has passed: the operation \(reason)"
         let error = NetworkError(code: .timedOut, message: message)
-        let (wins, action) = core.withLock { $0.lifecycle.end(.failure(error)) }
-        guard wins else { return }
+        let (end, delivery) = core.withLock { ($0.lifecycle.end(.failure(error)), $0.delivery) }
+        guard end.wins else { return }
         stop()
         // Subclasses stop their work in `cancel()`. It does not change the outcome.
         WorkQueue.userCode { cancel() }
-        proceed(with: action)
+        proceed(with: end.action, delivery)
     }
 
     /// Whether `cancel()` decided the outcome. Cancelling an operation whose outcome is known has no effect.
@@ -355,9 +369,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         set { _ = core.withLock { exchange(&$0.completion, with: newValue) } }
     }
 
-    private func proceed(with action: OperationLifecycle.Action, inPlace: Bool = false) {
+    /// - Parameter delivery: the ``State/delivery``, read when the action was determined or later.
+    private func proceed(with action: OperationLifecycle.Action, _ delivery: Delivery, inPlace: Bool = false) {
         switch action {
-        case .deliver: deliver(inPlace: inPlace)
+        case .deliver: deliver(delivery, inPlace: inPlace)
         case .endEarly:
             if let scheduling { scheduling.queue.operationDidEndEarly(scheduling.job) } else { announceReadiness() }
         case .none, .execute: break
@@ -365,24 +380,22 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     /// Ends the remaining work, calls the accessories and the callbacks, and leaves the queue.
-    private func deliver(inPlace: Bool = false) {
-        let (accessories, holdsCalls, error) = core.withLock { state in
-            (state.options?.accessories.take() ?? [], state.options?.heldCalls != nil, state.lifecycle.error)
-        }
+    private func deliver(_ delivery: Delivery, inPlace: Bool) {
+        let (accessories, error, queue) = (delivery.accessories, delivery.error, delivery.callbackQueue)
         // The remaining held calls are refused with the operation's error.
-        if holdsCalls { stop() }
+        if delivery.holdsCalls { stop() }
         guard accessories.isEmpty else {
             return tellAccessories(accessories, { $0.willStop }) {
                 self.endWork(after: error).whenSet {
-                    self.callBack(error, inPlace: false) {
+                    self.callBack(error, on: self.chosenCallbackQueue, inPlace: false) {
                         self.tellAccessories(accessories, { $0.didStop }) { self.conclude() }
                     }
                 }
             }
         }
         let rest = endWork(after: error)
-        if rest.isEmpty { return callBack(error, inPlace: inPlace) { self.conclude() } }
-        rest.whenSet { self.callBack(error, inPlace: false) { self.conclude() } }
+        if rest.isEmpty { return callBack(error, on: queue, inPlace: inPlace) { self.conclude() } }
+        rest.whenSet { self.callBack(error, on: self.chosenCallbackQueue, inPlace: false) { self.conclude() } }
     }
 
     /// Notifies observers, which can block. Foundation on Linux has no observers; only the end is announced there, to
@@ -398,12 +411,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             willChangeValue(forKey: "isExecuting")
             willChangeValue(forKey: "isFinished")
         }
-        let (_, _, dependencies, scheduling, callbackQueue, error) = core.withLock { state in
+        // The dependencies are released at the end of this method, and the other values outside the lock.
+        let (_, _, _, dependencies, scheduling, callbackQueue, error) = core.withLock { state in
             state.lifecycle.concluded()
             let (options, scheduling) = (state.options, state.scheduling)
             return (
-                options?.ownerRegistration.take(), options?.heldCalls.take(), state.dependencies.take(),
-                scheduling, options?.callbackQueue ?? scheduling?.queue.callbackQueue, state.lifecycle.error
+                options?.ownerRegistration.take(), options?.heldCalls.take(), options?.accessories.take(),
+                state.dependencies.take(), scheduling, options?.callbackQueue ?? scheduling?.queue.callbackQueue,
+                state.lifecycle.error
             )
         }
         announce { didChangeValue(forKey: "isExecuting") }
@@ -415,12 +430,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         let (actions, completion) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil
-            state.waiters = Waiters()
+            state.waiters = nil
             return (state.finishActions.take(), state.completion.take())
         }
         if let completion { DispatchQueue.global().add(completion) }
         for action in actions { action() }
-        OperationDependency.releaseInTurn(dependencies)
+        withExtendedLifetime(dependencies) {}
     }
 
     // MARK: - Dependencies
@@ -444,16 +459,17 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         let dependency = OperationDependency(operation, policy)
         let (scheduling, isWatching) = core.withLock { state -> (Scheduling?, Bool) in
             guard state.lifecycle.phase == .waiting else { return (nil, false) }
-            state.dependencies.append(dependency)
+            if state.dependencies == nil { state.dependencies = OperationDependencies() }
+            state.dependencies?.list.append(dependency)
             guard state.scheduling == nil else { return (state.scheduling, false) }
-            if state.readiness.isWatching { state.readiness.dependencyAdded() }
-            return (nil, state.readiness.isWatching)
+            state.readiness?.dependencyAdded()
+            return (nil, state.readiness != nil)
         }
         if let scheduling {
             let isTooLate = !scheduling.queue.operation(self, job: scheduling.job, didAdd: dependency)
             if isTooLate {
                 removeLast(dependency)
-            } else if core.withLock({ $0.dependencies.lastIndex { $0.operation === dependency.operation } }) == nil {
+            } else if core.withLock({ $0.dependencies?.lastIndex(of: dependency.operation) }) == nil {
                 // The dependency was removed before the queue received it.
                 scheduling.queue.operation(self, job: scheduling.job, didRemove: dependency.operation)
             }
@@ -468,11 +484,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     open override func removeDependency(_ operation: Operation) {
         let operation = operation.asNetworkOperation
         let (before, scheduling) = core.withLock { state -> ([OperationDependency], Scheduling?) in
-            let before = state.dependencies
-            if state.lifecycle.phase == .waiting, !state.readiness.isWatching, !state.isStartedToEnd {
-                state.dependencies.removeAll { $0.operation === operation }
+            let before = state.dependencies?.list ?? []
+            if state.lifecycle.phase == .waiting, state.readiness == nil, !state.isStartedToEnd {
+                state.dependencies?.list.removeAll { $0.operation === operation }
             }
-            return (before, before.count == state.dependencies.count ? nil : state.scheduling)
+            return (before, before.count == state.dependencies?.list.count ? nil : state.scheduling)
         }
         if let scheduling {
             // Remove the dependency as many times as it was added.
@@ -486,14 +502,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     private func removeLast(_ dependency: OperationDependency) {
         core.withLock { state in
-            let index = state.dependencies.lastIndex { $0.operation === dependency.operation }
-            if let index { state.dependencies.remove(at: index) }
+            let index = state.dependencies?.lastIndex(of: dependency.operation)
+            if let index { state.dependencies?.list.remove(at: index) }
         }
     }
 
     /// The operations that this one waits for; empty once it has finished.
     public final override var dependencies: [Operation] {
-        core.withLock { $0.dependencies }.map(\.operation.original)
+        core.withLock { $0.dependencies?.list ?? [] }.map(\.operation.original)
     }
 
     /// Whether a plain `OperationQueue` can start the operation. Always `true` on a ``NetworkQueue``, which decides
@@ -501,20 +517,19 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     public final override var isReady: Bool {
         guard super.isReady else { return false }
         let unwatched = core.withLock { state -> [OperationDependency]? in
-            guard state.scheduling == nil, state.lifecycle.outcome == nil, !state.readiness.isWatching else {
-                return nil
-            }
-            state.readiness.beginWatching(dependencyCount: state.dependencies.count)
-            return state.dependencies
+            guard state.scheduling == nil, state.lifecycle.outcome == nil, state.readiness == nil else { return nil }
+            let dependencies = state.dependencies?.list ?? []
+            state.readiness = OperationReadiness(dependencyCount: dependencies.count)
+            return dependencies
         }
         if let unwatched { for dependency in unwatched { watch(dependency) } }
         let (isReady, announceAgain) = core.withLock { state in
-            if unwatched != nil { state.readiness.watchingBegan() }
-            return state.readiness.answer(
+            if unwatched != nil { state.readiness?.watchingBegan() }
+            return state.readiness?.answer(
                 isFree: state.scheduling != nil || state.lifecycle.outcome != nil,
                 to: ObjectIdentifier(Thread.current),
                 repeatsOnce: Self.announcesReadinessOnceMore
-            )
+            ) ?? (true, false)
         }
         if announceAgain { DispatchQueue.global().add { self.announceReadiness() } }
         return isReady
@@ -530,18 +545,18 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     private func watch(_ dependency: OperationDependency) {
         dependency.operation.whenFinished { [weak self] in
-            guard let self, self.core.withLock({ $0.readiness.dependencyFinished() }) else { return }
+            guard let self, self.core.withLock({ $0.readiness?.dependencyFinished() }) == true else { return }
             self.announceReadiness()
         }
     }
 
     private func announceReadiness() {
         let thread = ObjectIdentifier(Thread.current)
-        core.withLock { $0.readiness.announcementBegins(on: thread) }
+        core.withLock { $0.readiness?.announcementBegins(on: thread) }
         WorkQueue.userCode {
             willChangeValue(forKey: "isReady")
             didChangeValue(forKey: "isReady")
         }
-        core.withLock { $0.readiness.announcementEnds(on: thread) }
+        core.withLock { $0.readiness?.announcementEnds(on: thread) }
     }
 }

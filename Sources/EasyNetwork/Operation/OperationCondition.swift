@@ -216,7 +216,7 @@ extension NetworkOperation {
         // finds the cycle.
         setOption(\.pendingPrerequisite, prerequisite)
         defer { setOption(\.pendingPrerequisite, nil) }
-        prerequisite.core.withLock { $0.waiters.add(self) }
+        prerequisite.noteWaiter { $0.add(self) }
         // The prerequisite can be a job of this queue already, after a barrier that waits for this operation.
         queue?.passBarriers(prerequisite)
         if let cycle = DependencyCycleFinder.cycle(of: self, for: prerequisite) {

@@ -38,27 +38,37 @@ struct OperationDependency {
             dependencyPath: NetworkError.path(cause.dependencyPath, continuedBy: operation.original.nameOrType)
         )
     }
+}
 
-    /// Releases dependencies one after the other.
-    ///
-    /// Otherwise, the members of a long chain would release each other recursively, and 100,000 of them would overflow
-    /// the stack. Here, each member hands its own dependencies to the loop that is releasing it, on the same thread.
-    static func releaseInTurn(_ dependencies: consuming [OperationDependency]) {
+/// The operations that another one waits for.
+///
+/// They are released one after the other. Otherwise, the members of a long chain would release each other recursively,
+/// and 100,000 of them would overflow the stack. Here, each member hands its own dependencies to the loop that is
+/// releasing it, on the same thread.
+final class OperationDependencies: @unchecked Sendable {
+    // Sendable because it is used under the lock of the operation that owns it.
+    var list: [OperationDependency] = []
+
+    deinit {
         // A finished operation has no dependencies to release.
-        guard dependencies.contains(where: { !$0.operation.isFinished }) else { return }
+        guard list.contains(where: { !$0.operation.isFinished }) else { return }
         let thread = Thread.current.threadDictionary
         if let releasing = thread[Releasing.key] as? Releasing {
-            releasing.dependencies.append(contentsOf: dependencies)
+            releasing.dependencies.append(contentsOf: list.take())
             return
         }
-        let releasing = Releasing(dependencies)
+        let releasing = Releasing(list.take())
         thread[Releasing.key] = releasing
         while releasing.dependencies.popLast() != nil {}
         thread.removeObject(forKey: Releasing.key)
     }
 
+    func lastIndex(of operation: NetworkOperation) -> Int? {
+        list.lastIndex { $0.operation === operation }
+    }
+
     private final class Releasing {
-        static let key = "EasyNetwork.OperationDependency.Releasing"
+        static let key = "EasyNetwork.OperationDependencies.Releasing"
         var dependencies: [OperationDependency]
 
         init(_ dependencies: consuming [OperationDependency]) {

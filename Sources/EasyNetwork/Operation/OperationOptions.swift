@@ -12,6 +12,8 @@ final class OperationOptions: @unchecked Sendable {
     /// `nil` for the request's policy, as soon as it is known.
     var repeatPolicy: RepeatPolicy?
     var repeatKey: String?
+    /// Whether the request has a ``RequestOptions/repeatKey``. A request that is made late is not known yet.
+    var requestHasKey = false
     var ignoresCache = false
     var keepsResponseBody = false
     var ownerRegistration: OwnerRegistration?
@@ -54,6 +56,14 @@ extension NetworkOperation {
     /// Reads an option, or its default.
     final func option<Value>(_ read: (OperationOptions) -> Value) -> Value {
         core.withLock { read($0.options ?? .defaults) }
+    }
+
+    /// Reads options; `nil` if none was set, as for most operations.
+    final func optionsIfSet<Value>(_ read: (OperationOptions) -> Value) -> Value? {
+        core.withLock { state in
+            guard let options = state.options else { return nil }
+            return read(options)
+        }
     }
 
     /// Sets an option. The old value is released outside the lock.

@@ -1,18 +1,16 @@
 /// Whether an operation on a plain `OperationQueue` can start, as a value.
 ///
 /// A ``NetworkQueue`` does not use it, because it starts an operation only when it can run. A plain queue reads
-/// `isReady`. From the first read on, the dependencies are watched.
+/// `isReady`. From the first read on, which creates this value, the dependencies are watched.
 struct OperationReadiness {
     /// The number of dependencies that have not finished, plus one while the watch is being set up.
-    private var pending = 0
-    private(set) var isWatching = false
+    private var pending: Int
     private var saidNotReady = false
     /// The threads on which a change is being announced.
     private var announcers: [ObjectIdentifier] = []
 
     /// Begins the watch. The caller watches the dependencies and then calls ``watchingBegan()``.
-    mutating func beginWatching(dependencyCount: Int) {
-        isWatching = true
+    init(dependencyCount: Int) {
         pending = dependencyCount + 1
     }
 

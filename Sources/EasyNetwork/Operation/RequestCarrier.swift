@@ -26,7 +26,7 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         super.init(snapshot.request, RequestOptions(priority: .veryLow), of: EasyNetworkService(snapshot.host))
         let unread = state.withLock { exchange(&$0.source, with: .request(CallRequest(snapshot))) }
         withExtendedLifetime(unread) {}
-        ownTraits.isHidden = true
+        traits.isHidden = true
         core.withLock { $0.waitingTaskCount = 1 }
         // The message excludes others, so the carrier holds the categories.
         mutualExclusionCategories = message.key.categories

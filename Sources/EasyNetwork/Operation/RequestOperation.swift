@@ -43,7 +43,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     }
 
     private func noteTraits() {
-        ownTraits.startRunsUserCode = type(of: self) != RequestOperation<Request>.self
+        traits.startRunsUserCode = type(of: self) != RequestOperation<Request>.self
     }
 
     // MARK: - The response
@@ -62,7 +62,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         get { state.withLock { $0.closures.successWithResponse } }
         set {
             var erased: (@Sendable (any Sendable, NetworkResponse) -> Void)?
-            if let newValue { erased = { newValue(Self.typed($0), $1) } }
+            if let newValue { erased = { newValue(CallGroup.typed($0), $1) } }
             state.setClosure(isRemoved: newValue == nil) { $0.successWithResponse = erased }
         }
     }
@@ -79,7 +79,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         failure: (@MainActor (NetworkError) -> Void)? = nil,
         cached: (@MainActor (Request.Item) -> Void)? = nil
     ) {
-        setOnMain({ successWithResponse(Self.typed($0), $1 ?? NetworkResponse()) }, failure, cached)
+        setOnMain({ successWithResponse(CallGroup.typed($0), $1 ?? NetworkResponse()) }, failure, cached)
     }
 
     /// The item and the ``ItemOperation/response``, available when the operation has finished and its closures have
@@ -118,7 +118,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// The cache's item, if the network's item was to follow; otherwise `nil`. It remains available after the network's
     /// item has arrived.
     public final var cachedItem: Request.Item? {
-        state.withLock { $0.cachedItem }.map(Self.typed)
+        state.withLock { $0.cachedItem }.map { CallGroup.typed($0) }
     }
 
     /// Whether this operation ignores the cache. It then reads nothing from the cache, whatever the request's policy
@@ -154,15 +154,21 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         // time.
         // swift-format-ignore: NeverForceUnwrap
         let request = call.request as! Request
-        let (own, ignoresCache, keepsBody, undo) = option { options in
-            (RepeatSetting(options), options.ignoresCache, options.keepsResponseBody, options.undo)
+        let own = optionsIfSet { options in
+            (
+                repeats: RepeatSetting(options), undo: options.undo, ignoresCache: options.ignoresCache,
+                keepsBody: options.keepsResponseBody
+            )
         }
-        if let undo, !begin(undo, request, &call) { return }
-        call.sharedResponse = sharedResponse(to: call, own)
+        if let undo = own?.undo, !begin(undo, request, &call) { return }
+        // A request that is made late can have options for repeats of its own.
+        if own != nil || traits.needsPreparing {
+            call.sharedResponse = sharedResponse(to: call, own?.repeats ?? RepeatSetting(nil))
+        }
         call.isAnnounced = call.sharedResponse == nil
-        if ignoresCache { call.order = .ignore }
+        if own?.ignoresCache == true { call.order = .ignore }
         call.cached = deliverCached
-        call.keepsBody = keepsBody
+        call.keepsBody = own?.keepsBody == true
         call.map = { try request.item(from: $0) }
         send(consume call)
     }
@@ -207,10 +213,10 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     // MARK: - Sharing
 
     /// Returns the role of the operation. An operation that joins another only waits for the carrier of the message.
-    override func repeatRole(_ own: RepeatSetting) -> (joinsAnother: Bool, workWhenAdded: (() -> Void)?) {
+    override func repeatRole(_ own: RepeatSetting) -> RepeatRole {
         var role = super.repeatRole(own)
         // If the request is made later, its policy isn't known yet.
-        guard own.policy == .join || ownTraits.needsPreparing else { return role }
+        guard own.policy == .join || traits.needsPreparing else { return role }
         if case .request(let source)? = state.withLock({ $0.source }) {
             role.joinsAnother = joins(source, own)
         } else {

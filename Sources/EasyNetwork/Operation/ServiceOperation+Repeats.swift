@@ -6,15 +6,20 @@ struct RepeatSetting {
     let policy: RepeatPolicy?
     /// The key; `nil` for the request's.
     let key: String?
+    /// Whether the request has a key.
+    let requestHasKey: Bool
     /// Whether the operation was created for the refresh of a credential.
     let isPartOfRefresh: Bool
 
-    init(_ options: OperationOptions) {
-        (policy, key, isPartOfRefresh) = (options.repeatPolicy, options.repeatKey, !options.refreshedSessions.isEmpty)
+    /// - Parameter options: the options of the operation; `nil` if none was set.
+    init(_ options: OperationOptions?) {
+        (policy, key) = (options?.repeatPolicy, options?.repeatKey)
+        requestHasKey = options?.requestHasKey ?? false
+        isPartOfRefresh = options?.refreshedSessions.isEmpty == false
     }
 
     /// Whether the operation can be a repeat of others, or they of it.
-    var isRepeat: Bool { key != nil || policy.map { $0 != .allow } ?? false }
+    var isRepeat: Bool { key != nil || requestHasKey || policy.map { $0 != .allow } ?? false }
 
     /// Returns the policy and the key of the operation, with its request's as defaults.
     func over(_ options: RequestOptions) -> (policy: RepeatPolicy, key: String?) {

@@ -57,6 +57,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     private init(_ foreign: Operation) {
         self.foreign = foreign
         super.init()
+        traits.startRunsUserCode = false
     }
 
     deinit {
@@ -79,9 +80,10 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     /// - Returns: `false` if the foreign operation has been started elsewhere.
     func prepareForQueue() -> Bool {
         guard !foreign.isExecuting, !foreign.isFinished else { return false }
-        let dependencies = foreign.dependencies.map { OperationDependency($0, .allowFailure) }
+        let dependencies = OperationDependencies()
+        dependencies.list = foreign.dependencies.map { OperationDependency($0, .allowFailure) }
         let old = core.withLock { state in
-            state.scheduling == nil ? exchange(&state.dependencies, with: dependencies) : []
+            state.scheduling == nil ? exchange(&state.dependencies, with: dependencies) : nil
         }
         withExtendedLifetime(old) {}
         if foreign.isCancelled { cancel() }
@@ -107,8 +109,6 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     }
 
     // MARK: - The work
-
-    override var traits: JobTraits { JobTraits(startRunsUserCode: false) }
 
     override func cancel() {
         // What has finished can't be cancelled, even if the watcher has not noticed yet.

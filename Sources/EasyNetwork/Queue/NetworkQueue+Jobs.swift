@@ -42,7 +42,7 @@ extension NetworkQueue {
             let id = ObjectIdentifier(operation)
             let job = (state.externalJobs.isEmpty ? nil : state.externalJobs.removeValue(forKey: id)) ?? Job(operation)
             // Take the operation's lock inside the queue's. An operation never calls its queue under its own lock.
-            guard let adoption = operation.adopt(Scheduling(queue: self, job: job)) else {
+            guard let adoption = operation.adopt((self, job)) else {
                 // The operation belongs to another queue. Jobs of this queue that depend on it keep waiting.
                 state.externalJobs[id] = job
                 state.graph.forgetIfUnwanted(job, &actions)
@@ -136,7 +136,7 @@ extension NetworkQueue {
     /// Waits for the end of an operation that jobs of this queue wait for, and that is not a job of this queue.
     func watch(_ outside: Job) {
         guard let operation = state.withLock({ _ in outside.payload }) else { return }
-        operation.core.withLock { $0.waiters.add(self) }
+        operation.noteWaiter { $0.add(self) }
         operation.whenFinished {
             self.step { state, actions in
                 // If the operation has become a job of this queue, `operationDidFinish` handles its end.
@@ -295,16 +295,24 @@ extension NetworkOperation {
     /// What a queue must know of the operation before it adds it, and again when it has been prepared.
     fileprivate var admission: (traits: JobTraits, keys: [LimitKey], workWhenAdded: (() -> Void)?) {
         var traits = traits
-        let (tags, categories, held, own) = option { options in
-            (options.tags, options.mutualExclusionCategories, options.heldCategories, RepeatSetting(options))
+        let set = optionsIfSet { options in
+            (
+                repeats: RepeatSetting(options), tags: options.tags, held: options.heldCategories,
+                categories: options.mutualExclusionCategories
+            )
         }
-        let role = repeatRole(own)
+        var role: RepeatRole = (false, nil)
+        // A request that is made late can have options for repeats of its own.
+        if set != nil || traits.needsPreparing { role = repeatRole(set?.repeats ?? RepeatSetting(nil)) }
         // The other job has the slot and the categories.
         if role.joinsAnother { (traits.occupiesSlot, traits.takesCategories) = (false, false) }
-        var keys: [LimitKey] = host.map { [.host($0.lowercased())] } ?? []
-        for tag in tags { keys.append(.tag(tag)) }
-        if !categories.isEmpty, traits.takesCategories {
-            for category in categories.subtracting(held) { keys.append(.exclusion(category)) }
+        var keys: [LimitKey] = []
+        if let host { keys.append(.host(host.lowercased())) }
+        if let set {
+            for tag in set.tags { keys.append(.tag(tag)) }
+            if traits.takesCategories {
+                for category in set.categories.subtracting(set.held) { keys.append(.exclusion(category)) }
+            }
         }
         return (traits, keys, role.workWhenAdded)
     }

@@ -11,8 +11,7 @@ struct OperationReadinessTests {
 
     @Test("OPQ-1: ready when every dependency has finished, also while the watch is being set up")
     func course() {
-        var readiness = OperationReadiness()
-        readiness.beginWatching(dependencyCount: 2)
+        var readiness = OperationReadiness(dependencyCount: 2)
         let finishedAtOnce = readiness.dependencyFinished()
         expect(!finishedAtOnce)
         readiness.watchingBegan()
@@ -26,8 +25,7 @@ struct OperationReadinessTests {
 
     @Test("OPQ-1: true after false is announced again to the queue, but not when the announcement reads it")
     func announcedAgain() {
-        var readiness = OperationReadiness()
-        readiness.beginWatching(dependencyCount: 1)
+        var readiness = OperationReadiness(dependencyCount: 1)
         readiness.watchingBegan()
         _ = readiness.answer(isFree: false, to: queueThread)
         _ = readiness.dependencyFinished()
@@ -43,8 +41,7 @@ struct OperationReadinessTests {
 
     @Test("OPQ-1: reads on other threads do not announce again without end, where the queue misses nothing")
     func announcedOnceMore() {
-        var readiness = OperationReadiness()
-        readiness.beginWatching(dependencyCount: 1)
+        var readiness = OperationReadiness(dependencyCount: 1)
         readiness.watchingBegan()
         _ = readiness.answer(isFree: false, to: queueThread, repeatsOnce: true)
         _ = readiness.dependencyFinished()
@@ -54,8 +51,7 @@ struct OperationReadinessTests {
 
     @Test("OPQ-2: a cancelled operation is ready whatever it waits for")
     func free() {
-        var readiness = OperationReadiness()
-        readiness.beginWatching(dependencyCount: 3)
+        var readiness = OperationReadiness(dependencyCount: 3)
         readiness.watchingBegan()
         let answer = readiness.answer(isFree: true, to: queueThread)
         expect(answer.isReady && !answer.announceAgain)

@@ -71,7 +71,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     ) {
         self.destination = destination
         super.init(request, request.options, of: service)
-        ownTraits.mayYield = true
+        traits.mayYield = true
     }
 
     /// Creates a download whose request is made by ``then(downloadTo:_:)``.
@@ -82,7 +82,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     ) {
         self.destination = destination
         super.init(service: service) { try makeRequest() }
-        ownTraits.mayYield = true
+        traits.mayYield = true
     }
 
     // MARK: - Options

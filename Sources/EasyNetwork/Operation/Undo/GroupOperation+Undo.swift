@@ -241,7 +241,7 @@ extension ServiceOperation {
         // The service of this operation may have been cancelled.
         let operation = UndoOperation(request, options, of: EasyNetworkService(callGroup.host))
         operation.ignoresCache = true
-        operation.ownTraits.isUndo = true
+        operation.traits.isUndo = true
         operation.setOption(\.refreshedSessions, option { $0.refreshedSessions })
         return operation
     }

@@ -39,7 +39,7 @@ extension RequestOperation {
             guard let makeRequest = option({ $0.undo })?.makeRequest else { return nil }
             return { makeRequest($0.map { $0 }) }
         }
-        set { setOption(\.undo, newValue.map { closure in UndoStep { closure($0.map(Self.typed)) } }) }
+        set { setOption(\.undo, newValue.map { closure in UndoStep { closure($0.map { CallGroup.typed($0) }) } }) }
     }
 
     /// Gives the request its key, and stores its undo request if a group wants that.
