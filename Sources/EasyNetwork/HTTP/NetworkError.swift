@@ -77,7 +77,7 @@ public struct NetworkError: Error, Sendable {
     }
 
     /// The message in the body of the response, if there is one. If the refresh of a credential failed, the message is
-    /// that of the refresh's response. It is cleaned like ``message``, but keeps its line breaks.
+    /// from the response to the refresh. It is cleaned like ``message``, but keeps its line breaks.
     public var serverMessage: String? {
         get { values.value.serverMessage }
         set { values.value.serverMessage = newValue?.cleaned(keepsLines: true) }

@@ -184,7 +184,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             }
         } catch {
             var failure = response.error(error.code, message: error.message, underlying: error.underlying)
-            // The message of the refused response is about the old credential, which no user needs to hear of.
+            // The message of the refused response is about the old credential. A person needs the reason of the refresh.
             if let cause = error.underlying { failure.serverMessage = (cause as? NetworkError)?.serverMessage }
             throw failure
         }
