@@ -64,6 +64,8 @@ public final class HostConfiguration: Sendable {
 
     /// The number of retries that are left.
     private let retryBudget: Locked<Double>
+    /// Whether nothing can be added to the budget, so that most requests do not take its lock.
+    private let isRetryBudgetFull = Flag(false)
 
     /// The circuits to the servers that were called with a ``CircuitBreaker``, by origin.
     private let circuits = Locked<[String: Circuit]>([:])
@@ -321,8 +323,12 @@ public final class HostConfiguration: Sendable {
 
     /// Adds one request's share of a retry to the budget.
     func payForRetries() {
+        guard !isRetryBudgetFull.isSet else { return }
         let maximum = max(100, settings.retryBudget)
-        retryBudget.withLock { $0 = min($0 + 0.2, maximum) }
+        retryBudget.withLock { balance in
+            balance = min(balance + 0.2, maximum)
+            if balance == maximum { isRetryBudgetFull.isSet = true }
+        }
     }
 
     /// Takes a retry from the budget.
@@ -334,6 +340,7 @@ public final class HostConfiguration: Sendable {
         return retryBudget.withLock { balance in
             guard balance >= cost else { return false }
             balance -= cost
+            isRetryBudgetFull.isSet = false
             return true
         }
     }
