@@ -11,9 +11,7 @@ final class CallGroup: Sendable {
     private struct State {
         /// The error of all later calls; nil while calls are accepted.
         var refusal: NetworkError?
-        /// The running calls, each with the number of calls that entered before it.
-        var calls: [ObjectIdentifier: (call: Call, place: Int)] = [:]
-        var enteredCount = 0
+        var calls = RunningCalls()
         /// The running job that makes the calls; nil for a group without a job.
         var job: JobContext?
         /// The calls that are waiting without a slot, each with its wait reason if that is reported.
@@ -71,9 +69,9 @@ final class CallGroup: Sendable {
         let (calls, refusal) = state.withLock { state in
             let refusal = state.refusal ?? error
             state.refusal = refusal
-            return (state.calls.values.sorted { $0.place < $1.place }, refusal)
+            return (state.calls.inOrder, refusal)
         }
-        for (call, _) in calls { call.fail(refusal) }
+        for call in calls { call.fail(refusal) }
     }
 
     /// Adds a call that begins.
@@ -82,10 +80,7 @@ final class CallGroup: Sendable {
     ///   makes the call may be running without its slot.
     func enter(_ call: Call) -> (refusal: NetworkError?, mayLackSlot: Bool) {
         let (refusal, mayLackSlot) = state.withLock { state in
-            if state.refusal == nil {
-                state.calls[ObjectIdentifier(call)] = (call, state.enteredCount)
-                state.enteredCount += 1
-            }
+            if state.refusal == nil { state.calls.add(call) }
             return (state.refusal, state.mayLackSlot)
         }
         if refusal != nil { return (refusal, false) }
@@ -96,7 +91,7 @@ final class CallGroup: Sendable {
     /// Removes a call that has ended.
     func leave(_ call: Call) {
         let job = state.withLock { state in
-            state.calls[ObjectIdentifier(call)] = nil
+            state.calls.remove(call)
             if !state.waiting.isEmpty { state.waiting.removeValue(forKey: ObjectIdentifier(call)) }
             return state.waiting.isEmpty ? nil : state.job
         }
@@ -108,7 +103,7 @@ final class CallGroup: Sendable {
     func noteWaiting(_ call: Call, _ reason: (@Sendable () -> WaitReason)?) {
         state.withLock { state in
             let id = ObjectIdentifier(call)
-            if state.calls[id] != nil { state.waiting.updateValue(reason, forKey: id) }
+            if state.calls.place(of: id) != nil { state.waiting.updateValue(reason, forKey: id) }
         }
     }
 
@@ -119,7 +114,7 @@ final class CallGroup: Sendable {
     /// The reason why a call waits; nil if no call waits or no reason is reported.
     var waitReason: WaitReason? {
         state.withLock { state in
-            let reasons = state.waiting.compactMap { id, reason in reason.map { (state.calls[id]?.place ?? 0, $0) } }
+            let reasons = state.waiting.compactMap { id, reason in reason.map { (state.calls.place(of: id) ?? 0, $0) } }
             return reasons.min { $0.0 < $1.0 }?.1
         }?()
     }
@@ -224,5 +219,40 @@ final class CallGroup: Sendable {
     /// The error of the operation's last call; nil if the call succeeded.
     var failureOfLastCall: NetworkError? {
         state.withLock { $0.lastEnd }?.failure
+    }
+}
+
+/// The running calls of a group.
+private struct RunningCalls {
+    private typealias Entry = (call: Call, place: Int)
+
+    /// The first call of a group that had none. The group of an operation rarely has others, and needs no dictionary then.
+    private var first: Entry?
+    private var others: [ObjectIdentifier: Entry] = [:]
+    /// The number of calls that have been added.
+    private var addedCount = 0
+
+    var count: Int { others.count + (first == nil ? 0 : 1) }
+    var isEmpty: Bool { first == nil && others.isEmpty }
+
+    /// The calls in the order in which they were added.
+    var inOrder: [Call] {
+        let entries = (first.map { [$0] } ?? []) + others.values
+        return entries.sorted { $0.place < $1.place }.map(\.call)
+    }
+
+    mutating func add(_ call: Call) {
+        if isEmpty { first = (call, addedCount) } else { others[ObjectIdentifier(call)] = (call, addedCount) }
+        addedCount += 1
+    }
+
+    mutating func remove(_ call: Call) {
+        if first?.call === call { first = nil } else if !others.isEmpty { others[ObjectIdentifier(call)] = nil }
+    }
+
+    /// Returns the number of calls that were added before a call; nil if the call is not running.
+    func place(of id: ObjectIdentifier) -> Int? {
+        if let first, ObjectIdentifier(first.call) == id { return first.place }
+        return others[id]?.place
     }
 }
