@@ -488,11 +488,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
             call?.cancel()
             option({ $0.undo })?.noteFailure(call?.history ?? [])
         }
-        let done = keep.map { storing($0, then: done) } ?? done
+        // `map` and `??` would wrap the closure.
+        var done = done
+        if let keep { done = storing(keep, then: done) }
         guard waits.meter != nil || waits.cached != nil || waits.preprocess != nil else {
             return hand(over: result, on: queue ?? callGroup.host.deliveryQueue, inPlace: inPlace, done)
         }
-        WorkQueue.task {
+        WorkQueue.task { [done] in
             await waits.meter?.finish(success: error == nil).wait()
             await waits.cached?.wait()
             if let result { waits.preprocess?(result) }

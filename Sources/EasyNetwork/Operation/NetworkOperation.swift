@@ -60,6 +60,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     let core = Locked(State())
 
+    #if !canImport(Darwin)
+    /// Whether there are options, so that an operation without them is not locked to read one. Set under the lock. On
+    /// Apple platforms, the flag would have a lock of its own.
+    let hasOptions = Flag(false)
+    #endif
+
     public override init() {
         super.init()
         if TraceContext.isUsed.isSet, let current = TraceContext.current { setTraceOrigin(current) }
@@ -201,7 +207,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     /// Called once, without a lock, after the operation was started and before its work.
-    func didStart() {}
+    func didStart(_ calls: CallTraits) {}
+
+    /// What calls of the operation need to know of it: whether they are held until conditions and accessories let the
+    /// work begin, the authentications for whose refresh it was created, and the listeners of its queue.
+    typealias CallTraits = (areHeld: Bool, refreshedSessions: [ObjectIdentifier], broadcast: EventBroadcast?)
 
     /// Called once, without a lock, when the operation has finished, before it finally leaves its queue.
     ///
@@ -231,17 +241,19 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Starts the operation. The queue calls this method. A subclass that overrides it must call `super.start()` first.
     open override func start() {
         announce { willChangeValue(forKey: "isExecuting") }
-        typealias Start = (isToEnd: Bool, [OperationDependency], [OperationCondition], [OperationAccessory])
+        typealias Start = (isToEnd: Bool, [OperationDependency], [OperationCondition], [OperationAccessory], CallTraits)
         let begun = core.withLock { state -> Start? in
             guard state.lifecycle.start() else { return nil }
             let conditions = state.options?.conditions.take() ?? []
             let accessories = state.options?.accessories ?? []
-            if !conditions.isEmpty || !accessories.isEmpty { state.options?.heldCalls = [] }
-            return (state.isStartedToEnd, state.dependencies?.list ?? [], conditions, accessories)
+            let isDelayed = !conditions.isEmpty || !accessories.isEmpty
+            if isDelayed { state.options?.heldCalls = [] }
+            let calls = (isDelayed, state.options?.refreshedSessions ?? [], state.scheduling?.queue.broadcast)
+            return (state.isStartedToEnd, state.dependencies?.list ?? [], conditions, accessories, calls)
         }
-        if begun != nil { didStart() }
+        if let begun { didStart(begun.4) }
         announce { didChangeValue(forKey: "isExecuting") }
-        guard let (isToEnd, dependencies, conditions, accessories) = begun else { return }
+        guard let (isToEnd, dependencies, conditions, accessories, _) = begun else { return }
         var obstacle = dependencies.lazy.compactMap(\.failure).first
         // The queue knew of the failure before the dependency was removed. It gave the operation no slot, so the
         // operation must end.

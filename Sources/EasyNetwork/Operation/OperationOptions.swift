@@ -60,7 +60,10 @@ extension NetworkOperation {
 
     /// Reads options; `nil` if none was set, as for most operations.
     final func optionsIfSet<Value>(_ read: (OperationOptions) -> Value) -> Value? {
-        core.withLock { state in
+        #if !canImport(Darwin)
+        guard hasOptions.isSet else { return nil }
+        #endif
+        return core.withLock { state in
             guard let options = state.options else { return nil }
             return read(options)
         }
@@ -77,6 +80,9 @@ extension NetworkOperation {
         core.withLock { state in
             let options = state.options ?? OperationOptions()
             state.options = options
+            #if !canImport(Darwin)
+            hasOptions.isSet = true
+            #endif
             return change(options, state.lifecycle.phase)
         }
     }

@@ -113,12 +113,9 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
         (false, own.key.map { key in { self.applyRepeatPolicy(key) } })
     }
 
-    override func didStart() {
-        let (sessions, holdsCalls, scheduling) = core.withLock { state in
-            (state.options?.refreshedSessions ?? [], state.options?.heldCalls != nil, state.scheduling)
-        }
+    override func didStart(_ calls: CallTraits) {
         var delay: (@Sendable () -> Promise<Void>?)?
-        if holdsCalls { delay = { self.delayOfCall() } }
+        if calls.areHeld { delay = { self.delayOfCall() } }
         let actions = JobContext.Actions(
             delay: delay,
             releaseSlot: { self.releaseSlot(if: $0) },
@@ -130,7 +127,7 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
             endsSilently: { self.endsSilently(after: $0) },
             end: { self.handleUnreportedError($0) }
         )
-        let broadcast = scheduling?.queue.broadcast
+        let (sessions, broadcast) = (calls.refreshedSessions, calls.broadcast)
         callGroup.begin(JobContext(self, callGroup, broadcast, refreshedSessions: sessions, actions))
     }
 
