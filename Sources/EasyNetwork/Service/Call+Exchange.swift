@@ -70,7 +70,7 @@ extension Call.Attempts {
 
 /// One message of a call: the last additions to it, its response, and the record of both.
 extension Call.Attempts {
-    /// Sends a message and waits for its response.
+    /// Sends a message, and collects the body of its response or passes it to its reader.
     ///
     /// - Parameter message: The message with its credential. Its cookies, its trace, and the range of a download are
     ///   added here.
@@ -88,7 +88,16 @@ extension Call.Attempts {
         guard isUserCurrent else { return nil }
         let body = begin(outgoing, message, span, isRead: read != nil)
         let begun = clock.now
-        let (outcome, arrival) = await receive(message, body, read, pass)
+        body.start(message, over: host.settings.transport)
+        if let pass { await trust(pass, body) }
+        if let read {
+            let (outcome, arrival) = await receive(message, body, read)
+            return end(outgoing, message.method, body, begun: begun, outcome, arrival, pass)
+        }
+        let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount, clock)
+        if let head = collected.head { keepCookies(head.headers, from: message.url) }
+        // The outcome is used only once, so that the response is not copied.
+        let (outcome, arrival) = received(collected, from: message.url)
         return end(outgoing, message.method, body, begun: begun, outcome, arrival, pass)
     }
 
@@ -248,21 +257,6 @@ extension Call.Attempts {
     }
 
     // MARK: - The wire
-
-    /// Sends a message, and collects the body of its response or passes it to its reader.
-    private func receive(
-        _ message: TransportRequest,
-        _ body: BodyStream,
-        _ read: BodyReading?,
-        _ pass: CircuitPass?
-    ) async -> (outcome: Outcome, arrival: Arrival) {
-        body.start(message, over: host.settings.transport)
-        if let pass { await trust(pass, body) }
-        if let read { return await receive(message, body, read) }
-        let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount, clock)
-        if let head = collected.head { keepCookies(head.headers, from: message.url) }
-        return received(collected, from: message.url)
-    }
 
     /// Reports the result of a trial to the circuit before the trial ends. Other calls then wait neither for the
     /// response's body nor for a long upload.

@@ -140,12 +140,17 @@ final class Call: Sendable {
             guard !Task.isCancelled else { return }
             if let sharedResponse = request.sharedResponse {
                 conclusion = await sharedResponse()
-            } else if let trace, TraceContext.current != trace.context {
-                conclusion = await TraceContext.$current.withValue(trace.context) {
-                    await conclude(order, show, &snapshot)
-                }
             } else {
-                conclusion = await conclude(order, show, &snapshot)
+                do throws(NetworkError) {
+                    var attempts = try attempts(order, show, &snapshot)
+                    if let trace, TraceContext.current != trace.context {
+                        conclusion = await TraceContext.$current.withValue(trace.context) { await attempts.run() }
+                    } else {
+                        conclusion = await attempts.run()
+                    }
+                } catch {
+                    conclusion = Conclusion(result: .failure(error))
+                }
             }
             item = conclusion.result.flatMap { $0.item(request.map) }
             hasLeftSlot = false
@@ -179,7 +184,10 @@ final class Call: Sendable {
         var response = conclusion.takeResponse()
         // No other reference to the response exists here, so dropping the body does not copy it.
         if !request.keepsBody, !(request.isAnnounced && host.settings.postsNotifications) { response?.dropBody() }
-        WorkQueue.finish { [response, item, keep] in self.complete(response, item, keep, completion) }
+        // A closure that is called in place needs no memory.
+        if !WorkQueue.finish({ complete(response, item, keep, completion) }) {
+            WorkQueue.shared.add { [response, item, keep] in self.complete(response, item, keep, completion) }
+        }
     }
 
     /// Makes the item while the job does not hold its slot.
@@ -197,24 +205,19 @@ final class Call: Sendable {
         }
     }
 
-    /// Reads the request and sends it.
+    /// Reads the request, and begins its deadline. Not inlined, so that a waiting call does not hold its frame.
     ///
     /// - Parameter snapshot: The request as it was read earlier. If it is nil, the request is read here.
     @inline(never)
-    private func conclude(
+    private func attempts(
         _ order: CacheLookup.Order,
         _ show: (@Sendable (NetworkResponse) -> Void)?,
         _ snapshot: inout RequestSnapshot?
-    ) async -> Conclusion {
-        do throws(NetworkError) {
-            let read = if let snapshot { snapshot } else { try request.read(for: host) }
-            snapshot = read
-            if let timeout = read.overallTimeout { setDeadline(timeout) }
-            var attempts = Attempts(self, read, order, show)
-            return await attempts.run()
-        } catch {
-            return Conclusion(result: .failure(error))
-        }
+    ) throws(NetworkError) -> Attempts {
+        let read = if let snapshot { snapshot } else { try request.read(for: host) }
+        snapshot = read
+        if let timeout = read.overallTimeout { setDeadline(timeout) }
+        return Attempts(self, read, order, show)
     }
 
     private func complete(

@@ -96,15 +96,15 @@ package enum WorkQueue {
 
     /// Runs the end of a task that ``task(_:)`` started. `end` can call back on this thread, and the first work that it
     /// adds runs on this thread afterwards.
-    static func finish(_ end: @escaping @Sendable () -> Void) {
-        if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-            guard let turn else { return end() }
-            turn.pointee.isInUserCode = false
-            end()
-            turn.pointee.isInUserCode = true
-        } else {
-            shared.add(end)
-        }
+    ///
+    /// - Returns: False if the task does not run on the queue, so that `end` must be added to the queue.
+    static func finish(_ end: () -> Void) -> Bool {
+        guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return false }
+        let turn = turn
+        turn?.pointee.isInUserCode = false
+        end()
+        turn?.pointee.isInUserCode = true
+        return true
     }
 
     /// Runs a callback of the user on a queue.
