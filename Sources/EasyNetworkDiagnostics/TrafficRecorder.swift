@@ -11,10 +11,10 @@ import Foundation
 /// try await recorder.finish()
 /// ```
 ///
-/// Each attempt is an entry, including redirects, retries and the refresh of a credential. A response from the cache is
-/// an entry with `_fromCache`. Entries are in the order in which their attempts ended. Fields that start with an
-/// underscore contain the job, the call, the reason, the number of the attempt, the delay and the dependencies. An
-/// attempt that has not ended when the recording ends is an entry with the error
+/// Each message is an entry, including redirects, retries and the refresh of a credential. A response from the cache is
+/// an entry with `_fromCache`. Entries are in the order in which their messages ended. Fields that start with an
+/// underscore contain the job, the call, the reason, the number of the message, the delay and the dependencies. A
+/// message that has not ended when the recording ends is an entry with the error
 /// ``/EasyNetwork/NetworkError/Code/cancelled``.
 ///
 /// The file is a complete HAR document after each write, even if the process is killed afterwards. A program that reads
@@ -26,7 +26,7 @@ import Foundation
 /// file is the number of dropped entries. Only the owner can read and write the file, even if it existed before. If a
 /// symbolic link is at its path, the initializer throws.
 ///
-/// A kill, a crash, or an exit without ``finish()`` loses what is not in the file yet: the attempts in progress, the
+/// A kill, a crash, or an exit without ``finish()`` loses what is not in the file yet: the messages in progress, the
 /// entries of about the last two milliseconds, and entries that wait for a slow disk. A kill during a write can also
 /// cut a line, which is an entry, and loses the entries after it. A power failure can lose more, because nothing is
 /// synced to the disk.
@@ -45,7 +45,7 @@ import Foundation
 /// A body that is left out or truncated has a comment. The recording ends with ``finish()``, or when the recorder is
 /// released.
 public final class TrafficRecorder: Sendable {
-    /// The start of an attempt.
+    /// The start of a message.
     private final class Start: Sendable {
         let attempt: NetworkAttempt
         let message: TransportRequest
@@ -68,7 +68,7 @@ public final class TrafficRecorder: Sendable {
         var isFinished = false
     }
 
-    /// The maximum number of calls that are kept. Beyond it, calls without a running attempt are forgotten, because the
+    /// The maximum number of calls that are kept. Beyond it, calls without a running message are forgotten, because the
     /// end of a shared call is posted only to hosts.
     private static let callLimit = 8_192
 
@@ -113,7 +113,7 @@ public final class TrafficRecorder: Sendable {
         subscriptions.add(host) { [weak self] event in self?.receive(event) }
     }
 
-    /// Ends the recording. When the method returns, every attempt is in the file. Attempts that have not ended are in
+    /// Ends the recording. When the method returns, every message is in the file. Messages that have not ended are in
     /// it as cancelled.
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if an entry could not be written. The file contains
@@ -134,7 +134,7 @@ public final class TrafficRecorder: Sendable {
         try await file.settled()
     }
 
-    /// Returns when every attempt that has ended is in the file.
+    /// Returns when every message that has ended is in the file.
     func settled() async throws(NetworkError) {
         await subscriptions.settled()
         try await file.settled()

@@ -1,6 +1,7 @@
 import Foundation
 
-/// A message that was sent for a request, and its outcome.
+/// A message that was sent for a request, and its outcome. Despite its name, it is one message: an attempt of a request
+/// has another message for each redirect.
 ///
 /// ```swift
 /// for attempt in error.history { print(attempt) }
@@ -8,7 +9,7 @@ import Foundation
 /// // retry: GET https://api.example.com/users/1 → 404
 /// ```
 ///
-/// A request that is redirected, retried or resent with other credentials has several attempts.
+/// A request that is redirected, retried or resent with other credentials has several messages.
 /// ``NetworkResponse/history`` and ``NetworkError/history`` list them in order.
 public struct NetworkAttempt: Sendable {
     /// The reason why a message was sent.
@@ -31,9 +32,9 @@ public struct NetworkAttempt: Sendable {
         public static let first = Reason(rawValue: "first")
         /// The previous response was a redirect; see ``RedirectPolicy``.
         public static let redirect = Reason(rawValue: "redirect")
-        /// The previous attempt failed; see ``RetryPolicy``.
+        /// The previous message failed; see ``RetryPolicy``.
         public static let retry = Reason(rawValue: "retry")
-        /// The server rejected the credential of the previous attempt, and another one is available.
+        /// The server rejected the credential of the previous message, and another one is available.
         public static let authentication = Reason(rawValue: "authentication")
         /// The previous response, a 304, confirmed a different entry from the one in the cache.
         public static let unconditional = Reason(rawValue: "unconditional")
@@ -91,7 +92,7 @@ public struct NetworkAttempt: Sendable {
         return ![304, 307, 308].contains(statusCode) && !(400..<500 ~= statusCode)
     }
 
-    /// Returns the attempt with an excerpt of the body, for listeners. The history does not keep the excerpt.
+    /// Returns the message with an excerpt of the body, for listeners. The history does not keep the excerpt.
     func adding(beginning: BodyExcerpt?) -> NetworkAttempt {
         guard let beginning else { return self }
         var copy = self

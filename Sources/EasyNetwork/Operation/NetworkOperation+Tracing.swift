@@ -6,7 +6,7 @@ import Foundation
 /// |-|-|
 /// | is a child of a batch or a chain | the group |
 /// | was made or added in a task with a ``TraceContext/current`` | that |
-/// | depends on others | the first of them that is in its trace; the others are links |
+/// | depends on others | the first of them that is in its trace and was added before; the others are links |
 /// | otherwise | none |
 ///
 /// A job without a context joins the trace of a job that it depends on, directly or indirectly. Those of these jobs

@@ -29,7 +29,7 @@ public protocol RequestInterceptor: Sendable {
     ///
     /// - Parameters:
     ///   - result: a validated response or a failure, as the previous interceptor left it.
-    ///   - context: the request and its attempts so far, including this one.
+    ///   - context: the request and its messages so far, including this one.
     func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision
 }
 
@@ -81,6 +81,7 @@ public enum ResponseDecision: Sendable {
 public struct AttemptContext: Sendable {
     /// The original request.
     public let request: any BaseAPIRequest
-    /// The attempts before this one. In ``RequestInterceptor/didReceive(_:context:)``, the last one is this attempt.
+    /// The messages before this attempt. In ``RequestInterceptor/didReceive(_:context:)``, the last one is the last
+    /// message of this attempt.
     public let history: [NetworkAttempt]
 }

@@ -98,7 +98,7 @@ public struct NetworkEvent: Sendable {
         case heads
         /// All other events. A log with this level shows every event.
         case debug
-        /// The end of an attempt, of a job, and of a call without a job; a header that was replaced.
+        /// The end of a message, of a job, and of a call without a job; a header that was replaced.
         case info
         /// The failure of a job, or of a call without one.
         case error

@@ -33,7 +33,9 @@ extension RequestOperation {
     /// A job in several batches or chains is undone once, by the first of them that undoes its jobs. Only one of them
     /// can have `undoneBy`. Otherwise, the job ends with ``NetworkError/Code/invalidRequest``.
     ///
-    /// The closure is called once on a background thread. It stays with the job, for ``GroupOperation/undo()``.
+    /// The closure is called once on a background thread. It stays with the job, for ``GroupOperation/undo()``. With
+    /// `undoneBy`, it is also called when `undoneBy` is set, on the thread that sets it, to check the undo request;
+    /// before the job is sent; and after it has succeeded.
     public final var undo: (@Sendable (StepOutcome<Request.Item>) -> (any APIRequest)?)? {
         get {
             guard let makeRequest = option({ $0.undo })?.makeRequest else { return nil }

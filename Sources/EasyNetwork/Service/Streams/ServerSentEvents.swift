@@ -30,8 +30,9 @@ extension EasyNetworkService {
     /// made.
     ///
     /// Cancelling the task that iterates, cancelling this service, or releasing the iterator ends the connection. The
-    /// iteration throws errors that another connection cannot fix: ``NetworkError/Code/unacceptableStatus`` for a
-    /// status other than 200, and ``NetworkError/Code/cannotParseResponse`` for another media type.
+    /// iteration throws errors that another connection cannot fix: ``NetworkError/Code/unauthorized`` for a 401,
+    /// ``NetworkError/Code/unacceptableStatus`` for another status than 200, and
+    /// ``NetworkError/Code/cannotParseResponse`` for another media type.
     ///
     /// - Parameters:
     ///   - request: The request of each connection.
