@@ -103,6 +103,7 @@ struct DeadlineTests {
         let transport = InMemoryTransport(clock: clock)
         transport.route("GET", "/flaky") { _ in .status(503) }
         transport.route("GET", "/slow") { _ in .fault(.stall) }
+        transport.route("GET", "/step") { _ in .fault(.stall) }
         transport.route("GET", "/mine") { _ in .status(401) }
         let isRefreshing = Gate()
         let refreshed = Gate()
@@ -158,14 +159,15 @@ struct DeadlineTests {
             equals: true
         )
         let isSent: @Sendable (NetworkQueue, NetworkOperation) async -> Bool = { queue, job in
-            await eventually { queue.explain(job) == [.running] && transport.requests.last?.path == "/slow" }
+            let path = "/" + (job.name ?? "")
+            return await eventually { queue.explain(job) == [.running] && transport.requests.last?.path == path }
         }
         await expect(message("slow", when: isSent), equals: start + "runs: GET https://api.example.com/slow")
-        let inner = "'slow', which runs: GET https://api.example.com/slow"
+        let inner = "'step', which runs: GET https://api.example.com/step"
         let chain = ChainOperation()
         await expect(
             message(
-                "slow",
+                "step",
                 in: { job in
                     chain.addOperation(job)
                     chain.addOperation(TestJob())
