@@ -241,7 +241,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Starts the operation. The queue calls this method. A subclass that overrides it must call `super.start()` first.
     open override func start() {
         announce { willChangeValue(forKey: "isExecuting") }
-        typealias Start = (isToEnd: Bool, [OperationDependency], [OperationCondition], [OperationAccessory], CallTraits)
+        typealias Start = (
+            isToEnd: Bool, [OperationDependency], [OperationCondition], [OperationAccessory], calls: CallTraits
+        )
         let begun = core.withLock { state -> Start? in
             guard state.lifecycle.start() else { return nil }
             let conditions = state.options?.conditions.take() ?? []
@@ -251,7 +253,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             let calls = (isDelayed, state.options?.refreshedSessions ?? [], state.scheduling?.queue.broadcast)
             return (state.isStartedToEnd, state.dependencies?.list ?? [], conditions, accessories, calls)
         }
-        if let begun { didStart(begun.4) }
+        if let begun { didStart(begun.calls) }
         announce { didChangeValue(forKey: "isExecuting") }
         guard let (isToEnd, dependencies, conditions, accessories, _) = begun else { return }
         var obstacle = dependencies.lazy.compactMap(\.failure).first

@@ -19,7 +19,7 @@ final class JobContext: Sendable {
     let refreshedSessions: [ObjectIdentifier]
     let actions: Actions
 
-    /// What a call asks the job to do. No closure is called under a lock, except where it says so.
+    /// What a call asks the job to do. The closures are called without a lock.
     struct Actions: Sendable {
         /// Returns what a call must wait for before it begins, because accessories or conditions delay the work.
         let delay: (@Sendable () -> Promise<Void>?)?

@@ -140,6 +140,9 @@ struct RetryPolicyTests {
         expect(retries(bounded) == 1 && (1...2).contains(retries(bounded, afterProgress: true)))
         for _ in 0..<1_000 { bounded.payForRetries() }
         expect(retries(bounded), equals: 100)
+        // A budget that was full is paid into again when a retry has been taken from it.
+        for _ in 0..<11 { bounded.payForRetries() }
+        expect(retries(bounded), equals: 2)
         expect(retries(host(.infinity)), equals: 1_000)
     }
 }
