@@ -7,16 +7,34 @@ import Foundation
 /// same thread afterwards, as on a trampoline. A request therefore changes threads only twice: to the transport and
 /// back. Work that code inside ``userCode(_:)`` adds runs on another thread.
 package enum WorkQueue {
-    package static let shared = DispatchQueue(
-        label: "EasyNetwork.work",
-        attributes: .concurrent,
-        autoreleaseFrequency: .workItem
-    )
+    package static let shared: DispatchQueue = {
+        #if canImport(Darwin)
+        DispatchQueue(label: "EasyNetwork.work", attributes: .concurrent, autoreleaseFrequency: .workItem)
+        #else
+        // A queue of the package would pass each piece of work on to this one.
+        DispatchQueue.global()
+        #endif
+    }()
+
+    /// A piece of work. A part of a task needs no closure.
+    private enum Work: Sendable {
+        case closure(@Sendable () -> Void)
+        case part(UnownedJob)
+
+        func run() {
+            switch self {
+            case .closure(let closure): closure()
+            case .part(let job):
+                guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return }
+                userCode { job.runSynchronously(on: Executor.shared.asUnownedTaskExecutor()) }
+            }
+        }
+    }
 
     /// The current piece of work on a thread. It lies on the stack of that thread, where ``key`` has its address.
     private struct Turn {
         /// The work to run next on this thread.
-        var next: (@Sendable () -> Void)?
+        var next: Work?
         var isInUserCode = false
         /// The loop of a simulation; nil outside of one.
         let loop: (any WorkLoop)?
@@ -35,6 +53,10 @@ package enum WorkQueue {
 
     /// Runs work on this thread after the current work, or on another thread of the queue.
     static func run(_ work: @escaping @Sendable () -> Void) {
+        run(.closure(work))
+    }
+
+    private static func run(_ work: Work) {
         if let turn, turn.pointee.next == nil, !turn.pointee.isInUserCode, turn.pointee.loop == nil {
             turn.pointee.next = work
         } else {
@@ -42,10 +64,10 @@ package enum WorkQueue {
         }
     }
 
-    private static func take(_ first: @escaping @Sendable () -> Void) {
+    private static func take(_ first: Work) {
         within(Turn(loop: loop)) { turn in
-            first()
-            while let next = turn.pointee.next.take() { next() }
+            first.run()
+            while let next = turn.pointee.next.take() { next.run() }
         }
     }
 
@@ -132,9 +154,7 @@ package enum WorkQueue {
 
         func enqueue(_ job: consuming ExecutorJob) {
             let job = UnownedJob(job)
-            let executor = asUnownedTaskExecutor()
-            let part = { @Sendable in userCode { job.runSynchronously(on: executor) } }
-            if let loop { loop.add(job, to: WorkQueue.shared) { take(part) } } else { run(part) }
+            if let loop { loop.add(job, to: WorkQueue.shared) { take(.part(job)) } } else { run(.part(job)) }
         }
     }
 }

@@ -75,12 +75,9 @@ struct BlockingCodeTests {
     @Test("QUE-1: conditions, refreshes and the code of downloads run on the executor, and take no thread of Swift's")
     func places() async throws {
         guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return }
-        let key = DispatchSpecificKey<Bool>()
-        WorkQueue.shared.setSpecific(key: key, value: true)
-        defer { WorkQueue.shared.setSpecific(key: key, value: nil) }
         let places = Locked<[String: Bool]>([:])
         let note = { @Sendable (place: String) in
-            let isOnExecutor = DispatchQueue.getSpecific(key: key) == true
+            let isOnExecutor = withUnsafeCurrentTask { $0?.unownedTaskExecutor } != nil
             places.withLock { $0[place] = isOnExecutor }
         }
         let transport = InMemoryTransport()
