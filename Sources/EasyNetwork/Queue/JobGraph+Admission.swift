@@ -451,15 +451,18 @@ extension JobGraph {
 
     // MARK: - Lanes
 
-    /// Returns the lanes of the keys, and counts one more user of each.
-    mutating func use(_ keys: [LimitKey]) -> [Lane] {
+    /// Returns the lanes of a host and of other keys, and counts one more user of each.
+    mutating func use(_ host: String?, _ keys: [LimitKey]) -> [Lane] {
         var lanes: [Lane] = []
-        for key in keys {
-            let lane = lane(of: key)
-            lane.userCount += 1
-            lanes.append(lane)
-        }
+        if let host { lanes.append(use(.host(host))) }
+        for key in keys { lanes.append(use(key)) }
         return lanes
+    }
+
+    private mutating func use(_ key: LimitKey) -> Lane {
+        let lane = lane(of: key)
+        lane.userCount += 1
+        return lane
     }
 
     mutating func drop(_ lanes: [Lane]) {

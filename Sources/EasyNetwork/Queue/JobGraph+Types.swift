@@ -31,7 +31,7 @@ package struct JobTraits: Sendable {
     /// Whether the job itself holds its ``NetworkOperation/mutualExclusionCategories``.
     var takesCategories = true
     /// Whether the job's host and priority are known only after ``NetworkOperation/prepare()`` has run. Such a job is
-    /// first started without a slot, and counts in no limit until ``JobGraph/endPreparing(_:_:_:occupiesSlot:_:)``.
+    /// first started without a slot, and counts in no limit until ``JobGraph/endPreparing(_:_:_:_:occupiesSlot:_:)``.
     var needsPreparing = false
     /// Whether the job is internal, as a part of other jobs. An internal job appears in no count, list or event.
     var isHidden = false
@@ -147,8 +147,8 @@ extension JobGraph {
         var waitingFor: Int32 = 0
         /// The number of entries in `dependents` of jobs that have left.
         var departedCount: Int32 = 0
-        /// The number of dependents of each priority above the lowest.
-        private var inherited = SIMD4<Int32>()
+        /// The number of dependents of each priority; empty if no dependent had one above the lowest.
+        private var inherited: [Int32] = []
         var ownPriority = JobPriority.veryLow
         /// The highest of the job's own priority and its dependents' priorities.
         var priority = JobPriority.veryLow
@@ -186,14 +186,15 @@ extension JobGraph {
 
         /// The highest priority of a dependent; the lowest priority if there are none.
         var inheritedPriority: JobPriority {
-            var rank = 4
-            while rank > 0, inherited[rank - 1] == 0 { rank -= 1 }
+            let rank = inherited.lastIndex { $0 > 0 } ?? 0
             return JobPriority(rawValue: UInt8(rank)) ?? .veryLow
         }
 
         /// Changes the number of dependents of a priority.
         func inherit(_ change: Int32, _ priority: JobPriority) {
-            if priority != .veryLow { inherited[Int(priority.rawValue) - 1] += change }
+            guard priority != .veryLow else { return }
+            if inherited.isEmpty { inherited = Array(repeating: 0, count: JobPriority.count) }
+            inherited[Int(priority.rawValue)] += change
         }
 
         /// The operations that the job waits for; instead of a cancelled barrier, the jobs before it.

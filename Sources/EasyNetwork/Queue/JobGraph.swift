@@ -107,6 +107,7 @@ package struct JobGraph<Payload> {
     package mutating func submit(
         _ job: Job,
         priority: JobPriority,
+        host: String? = nil,
         keys: [LimitKey] = [],
         _ traits: JobTraits = JobTraits()
     ) {
@@ -116,7 +117,7 @@ package struct JobGraph<Payload> {
         job.phase = .blocked
         job.waitingFor = 1
         job.traits = traits
-        job.lanes = use(keys)
+        job.lanes = use(host, keys)
         totalCount += 1
         if traits.isHidden { hiddenCount += 1 }
         job.ownPriority = priority
@@ -297,12 +298,13 @@ package struct JobGraph<Payload> {
     /// Makes a job that was started to be prepared wait for its turn. ``Actions/resume`` contains the job when its turn
     /// comes.
     ///
-    /// The job then counts by these keys, and by its group.
+    /// The job then counts by its host, by these keys, and by its group.
     ///
     /// - Returns: `false` if the job is not running.
     mutating func endPreparing(
         _ job: Job,
         _ priority: JobPriority,
+        _ host: String?,
         _ keys: [LimitKey],
         occupiesSlot: Bool,
         _ actions: inout Actions
@@ -310,7 +312,7 @@ package struct JobGraph<Payload> {
         guard job.phase == .running else { return false }
         let before = job.lanes
         let group = before.lazy.map(\.key).filter { if case .group = $0 { true } else { false } }
-        job.lanes = use(keys + group)
+        job.lanes = use(host, keys + group)
         drop(before)
         (job.traits.needsPreparing, job.traits.occupiesSlot) = (false, occupiesSlot)
         job.phase = .returning
@@ -323,7 +325,7 @@ package struct JobGraph<Payload> {
     }
 
     /// Takes the slot from a job that was given one and cannot run yet. The job is held, as after
-    /// ``submit(_:priority:keys:_:)``.
+    /// ``submit(_:priority:host:keys:_:)``.
     ///
     /// - Returns: `false` if the job has no slot.
     mutating func takeSlot(from job: Job, _ actions: inout Actions) -> Bool {

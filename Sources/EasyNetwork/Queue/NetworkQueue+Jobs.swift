@@ -27,7 +27,7 @@ extension NetworkQueue {
         let group = group.map { ObjectIdentifier($0) }
         let priority = JobPriority(operation.queuePriority)
         // Swift copies a whole tuple that contains a closure whenever a part of it is read.
-        let (ownTraits, ownKeys, workWhenAdded) = operation.admission
+        let (ownTraits, host, ownKeys, workWhenAdded) = operation.admission
         var (traits, keys) = (ownTraits, ownKeys)
         let hasWorkWhenAdded = workWhenAdded != nil
         traits.isBarrier = isBarrier
@@ -50,7 +50,7 @@ extension NetworkQueue {
             }
             if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
             if !traits.passesBarriers, let place = state.shutDownPlace { refusal = .shutDown(at: place) }
-            state.graph.submit(job, priority: priority, keys: keys, traits)
+            state.graph.submit(job, priority: priority, host: host, keys: keys, traits)
             if foreign != nil {
                 if state.foreignWatch == nil { state.foreignWatch = ForeignJobWatch() }
                 state.foreignWatch?.add(job)
@@ -238,7 +238,7 @@ extension NetworkQueue {
 
     func operation(_ operation: NetworkOperation, job: Job, isPreparedFor action: @escaping @Sendable () -> Void) {
         let priority = JobPriority(operation.queuePriority)
-        let (traits, keys, _) = operation.admission
+        let (traits, host, keys, _) = operation.admission
         let begin = { @Sendable in
             guard !operation.hasOutcome else { return }
             self.state.withLock { self.noteStart(of: job, in: $0.graph) }
@@ -247,7 +247,8 @@ extension NetworkQueue {
         }
         let dropped = step { state, actions -> [@Sendable () -> Void] in
             job.slotActions.append(begin)
-            let isQueued = state.graph.endPreparing(job, priority, keys, occupiesSlot: traits.occupiesSlot, &actions)
+            let occupiesSlot = traits.occupiesSlot
+            let isQueued = state.graph.endPreparing(job, priority, host, keys, occupiesSlot: occupiesSlot, &actions)
             // If `endPreparing` returns `false`, the job has ended in the meantime.
             return isQueued ? [] : job.slotActions.take()
         }
@@ -293,7 +294,7 @@ extension NetworkError {
 
 extension NetworkOperation {
     /// What a queue must know of the operation before it adds it, and again when it has been prepared.
-    fileprivate var admission: (traits: JobTraits, keys: [LimitKey], workWhenAdded: (() -> Void)?) {
+    fileprivate var admission: (traits: JobTraits, host: String?, keys: [LimitKey], workWhenAdded: (() -> Void)?) {
         var traits = traits
         let set = optionsIfSet { options in
             (
@@ -307,13 +308,12 @@ extension NetworkOperation {
         // The other job has the slot and the categories.
         if role.joinsAnother { (traits.occupiesSlot, traits.takesCategories) = (false, false) }
         var keys: [LimitKey] = []
-        if let host { keys.append(.host(host.lowercased())) }
         if let set {
             for tag in set.tags { keys.append(.tag(tag)) }
             if traits.takesCategories {
                 for category in set.categories.subtracting(set.held) { keys.append(.exclusion(category)) }
             }
         }
-        return (traits, keys, role.workWhenAdded)
+        return (traits, host?.lowercased(), keys, role.workWhenAdded)
     }
 }
