@@ -262,22 +262,30 @@ final class BodyStream: Sendable {
     /// - Parameter clock: The clock for a body that is awaited for a limited time.
     func collect(upTo limit: Int? = nil, _ clock: any NetworkClock = SystemClock()) async -> Collected {
         let (response, patience) = await withUnsafeContinuation { (collector: Collector) in
-            var mustApply = false
-            var effects = state.withLock { state in
-                if !state.chunks.isEmpty { (state.collected, state.chunks) = (state.joinedChunks, []) }
-                (state.isCollecting, state.collectLimit, state.collector) = (true, max(0, limit ?? .max), collector)
-                var effects = Effects()
-                state.takeReady(&effects)
-                mustApply = state.isPaused && state.mustApply()
-                return effects
-            }
-            if mustApply { applyPause() }
-            effects.run()
+            collect(upTo: limit, for: collector)
         }
-        guard let patience else {
-            if response.end == nil { cancel() }
-            return response
+        if let patience { return await rest(within: patience, clock) }
+        if response.end == nil { cancel() }
+        return response
+    }
+
+    private func collect(upTo limit: Int?, for collector: Collector) {
+        var mustApply = false
+        var effects = state.withLock { state in
+            if !state.chunks.isEmpty { (state.collected, state.chunks) = (state.joinedChunks, []) }
+            (state.isCollecting, state.collectLimit, state.collector) = (true, max(0, limit ?? .max), collector)
+            var effects = Effects()
+            state.takeReady(&effects)
+            mustApply = state.isPaused && state.mustApply()
+            return effects
         }
+        if mustApply { applyPause() }
+        effects.run()
+    }
+
+    /// Returns the response when its unwanted body has ended, or after this number of seconds.
+    @inline(never)
+    private func rest(within patience: TimeInterval, _ clock: any NetworkClock) async -> Collected {
         let timer = clock.schedule(after: patience) { [weak self] in
             let message = "the body was not complete \(patience) seconds after its head"
             self?.finish(Self.cut(.timedOut, message)) { _ in true }
