@@ -40,7 +40,7 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         if message.key.ignoresCache { request.order = .ignore }
         request.mayStore = { (try? checkItem($0)) != nil }
         request.keepsBody = false
-        request.map = { response in
+        request.map = { _, response in
             if response.source != .network { try checkItem(response) }
             return response
         }

@@ -150,17 +150,13 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// Sends the request that ``ItemOperation/takeRequest()`` has returned.
     final func perform(_ call: consuming CallRequest) {
-        // Every initializer takes a `Request`, so the cast succeeds. `as?` would look up the optional's type at run
-        // time.
-        // swift-format-ignore: NeverForceUnwrap
-        let request = call.request as! Request
         let own = optionsIfSet { options in
             (
                 repeats: RepeatSetting(options), undo: options.undo, ignoresCache: options.ignoresCache,
                 keepsBody: options.keepsResponseBody
             )
         }
-        if let undo = own?.undo, !begin(undo, request, &call) { return }
+        if let undo = own?.undo, !begin(undo, typed(call.request), &call) { return }
         // A request that is made late can have options for repeats of its own.
         if own != nil || traits.needsPreparing {
             call.sharedResponse = sharedResponse(to: call, own?.repeats ?? RepeatSetting(nil))
@@ -169,8 +165,19 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         if own?.ignoresCache == true { call.order = .ignore }
         call.cached = deliverCached
         call.keepsBody = own?.keepsBody == true
-        call.map = { try request.item(from: $0) }
+        call.map = item
         send(consume call)
+    }
+
+    private func item(_ request: any BaseAPIRequest, of response: NetworkResponse) throws -> any Sendable {
+        try typed(request).item(from: response)
+    }
+
+    private func typed(_ request: any BaseAPIRequest) -> Request {
+        // Every initializer takes a `Request`, so the cast succeeds. `as?` would look up the optional's type at run
+        // time.
+        // swift-format-ignore: NeverForceUnwrap
+        request as! Request
     }
 
     /// Delivers the cache's item. The callbacks of the end wait until it is delivered.

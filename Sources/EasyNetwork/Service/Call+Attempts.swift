@@ -13,25 +13,25 @@ extension Call {
     /// The job does not hold its slot while `wait` waits for a delay, the network, a circuit, a credential or the end
     /// of a pause. Value types make the decisions: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``,
     /// ``ResponseValidation``.
-    struct Attempts {
+    final class Attempts {
         typealias CredentialState = RequestAuthentication.CredentialState
         typealias Outcome = Result<NetworkResponse, NetworkError>
 
         /// The next step of the call, with the values that are valid at that point.
-        private enum Step {
+        enum Step {
             /// The request is prepared again. The failure is the one that is retried; nil if there is none.
             case attempt(Cause, after: NetworkError?)
             /// Interceptors change the message.
             case adapt(Cause, after: NetworkError?)
             /// The cache looks up a response.
-            case look(Outgoing, CacheLookup)
-            case send(Outgoing)
+            case look(Exchange, CacheLookup)
+            case send(Exchange)
             /// The message has its credential, and is sent.
-            case transmit(Outgoing, TransportRequest, CircuitPass?)
+            case transmit(Exchange, TransportRequest)
             /// The network has responded, or failed.
-            case follow(Exchange)
+            case follow(Exchange, Outcome)
             /// The response redirects to this message, if the user's closure agrees.
-            case redirect(Exchange, to: TransportRequest)
+            case redirect(Exchange, NetworkResponse, to: TransportRequest)
             /// The attempt has its outcome, either from an exchange or from the cache, without an exchange.
             case judge(Outcome, Exchange?)
             /// Interceptors receive the outcome, and can change it.
@@ -44,7 +44,7 @@ extension Call {
         }
 
         /// Something that a call waits for while the job does not hold its slot.
-        private enum Wait {
+        enum Wait {
             case delay(TimeInterval, after: NetworkError?)
             case network(NetworkReachability)
             case circuit(Circuit)
@@ -109,8 +109,6 @@ extension Call {
         let host: HostConfiguration
         /// Nil if the request does not use the cache.
         let lookup: CacheLookup?
-        /// Called with a response from the cache that the network's response will follow.
-        private let show: (@Sendable (NetworkResponse) -> Void)?
         /// The authentication state of the first message; nil without authentication.
         let firstCredential: CredentialState?
         var credential: CredentialState?
@@ -122,10 +120,9 @@ extension Call {
         init(
             _ call: Call,
             _ snapshot: RequestSnapshot,
-            _ order: CacheLookup.Order,
-            _ show: (@Sendable (NetworkResponse) -> Void)?
+            _ order: CacheLookup.Order
         ) {
-            (self.call, self.snapshot, self.show, host) = (call, snapshot, show, snapshot.host)
+            (self.call, self.snapshot, host) = (call, snapshot, snapshot.host)
             // The cache stores bodies, but a response whose body goes to a consumer has no body.
             lookup = call.request.consumer == nil ? snapshot.cache(order) : nil
             firstCredential = snapshot.credentialState
@@ -135,18 +132,17 @@ extension Call {
         var clock: any NetworkClock { host.settings.clock }
 
         /// Sends the request until there is a response, or an error that is not retried.
-        mutating func run() async -> Conclusion {
+        func run() async -> Conclusion {
             var step = begin()
             while true {
                 do throws(NetworkError) {
                     switch step {
                     case .attempt, .send, .follow, .judge, .recover: step = try decided(step)
-                    case .adapt(let cause, let failure): step = attempt(try await adapted(after: failure), cause)
-                    case .look(let outgoing, let lookup): step = await look(outgoing, lookup)
-                    case .transmit(let outgoing, let message, let pass):
-                        let exchange = await transmit(outgoing, as: message, pass)
-                        step = if let exchange { .follow(exchange) } else { .send(outgoing) }
-                    case .redirect(let exchange, let target): step = await redirect(exchange, to: target)
+                    case .adapt(let cause, let failure): step = try await adapt(cause, after: failure)
+                    case .look(let exchange, let lookup): step = await look(exchange, lookup)
+                    case .transmit(let exchange, let message): step = await transmit(exchange, as: message)
+                    case .redirect(let exchange, let response, let target):
+                        step = await redirect(exchange, response, to: target)
                     case .intercept(let outcome, let exchange): step = try await intercept(outcome, exchange)
                     case .wait(let wait, let next):
                         await self.wait(wait)
@@ -175,12 +171,12 @@ extension Call {
 
         /// Performs a step that does not wait. Not inlined, so that a waiting call does not hold its frame.
         @inline(never)
-        private mutating func decided(_ step: Step) throws(NetworkError) -> Step {
+        private func decided(_ step: Step) throws(NetworkError) -> Step {
             switch step {
             case .attempt(let cause, let failure):
                 return isAdapted ? .adapt(cause, after: failure) : attempt(snapshot.message, cause)
-            case .send(let outgoing): return try send(outgoing)
-            case .follow(let exchange): return try follow(exchange)
+            case .send(let exchange): return try send(exchange)
+            case .follow(let exchange, let outcome): return try follow(exchange, outcome)
             case .judge(let outcome, let exchange): return try judge(outcome, exchange)
             case .recover(let outcome, let exchange, let refresh):
                 return try recover(outcome, exchange, after: refresh)
@@ -195,15 +191,15 @@ extension Call {
 
         // MARK: - Attempt
 
-        private mutating func attempt(_ message: TransportRequest, _ cause: Cause) -> Step {
-            guard let lookup else { return .send(Outgoing(message, cause)) }
+        private func attempt(_ message: TransportRequest, _ cause: Cause) -> Step {
+            guard let lookup else { return .send(Exchange(message, cause)) }
             cache.key = lookup.key(for: message)
             if lookup.isRead, !cache.isAsked {
                 cache.isAsked = true
-                return .look(Outgoing(message, cause), lookup)
+                return .look(Exchange(message, cause), lookup)
             }
             if let candidate = cache.candidate, !candidate.isFor(message) { cache.candidate = nil }
-            return .send(Outgoing(cache.candidate?.conditioned(message) ?? message, cause))
+            return .send(Exchange(cache.candidate?.conditioned(message) ?? message, cause))
         }
 
         /// Whether an interceptor or an option can change the message.
@@ -213,11 +209,11 @@ extension Call {
             if case .some = snapshot.options.values.beginBody { true } else { !snapshot.interceptors.isEmpty }
         }
 
-        /// Returns the message after the interceptors have changed it.
+        /// Lets the interceptors change the message.
         ///
         /// - Throws: The error with which an interceptor refuses the message.
         @inline(never)
-        private func adapted(after failure: NetworkError?) async throws(NetworkError) -> TransportRequest {
+        private func adapt(_ cause: Cause, after failure: NetworkError?) async throws(NetworkError) -> Step {
             var message = snapshot.message
             if let key = safety.key, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = key }
             let context = AttemptContext(request: snapshot.request, history: call.history)
@@ -238,7 +234,7 @@ extension Call {
                     // An interceptor adds its credential without knowing where the server sends the message.
                     : RedirectRules(policy: snapshot.redirects).headersElsewhere(message.headers)
             }
-            return message
+            return attempt(message, cause)
         }
 
         /// Returns whether a message goes to another origin than its request, because the server or an interceptor has
@@ -250,8 +246,8 @@ extension Call {
         // MARK: - Look
 
         @inline(never)
-        private mutating func look(_ outgoing: Outgoing, _ lookup: CacheLookup) async -> Step {
-            switch await snapshot.look(lookup, for: outgoing.message, key: cache.key) {
+        private func look(_ exchange: Exchange, _ lookup: CacheLookup) async -> Step {
+            switch await snapshot.look(lookup, for: exchange.message, key: cache.key) {
             case .answer(let response, let isRefreshed):
                 if let key = cache.key { cache.pendingStore = .answered(lookup, key: key, isRefreshed: isRefreshed) }
                 call.tell(.servedFromCache(response))
@@ -267,14 +263,14 @@ extension Call {
                 call.tell(.missedCache(miss))
                 return .judge(.failure(NetworkError(miss, lookup.policy.reading)), nil)
             }
-            return .send(cache.candidate.map { Outgoing($0.conditioned(outgoing.message), outgoing.cause) } ?? outgoing)
+            return .send(cache.candidate.map { Exchange($0.conditioned(exchange.message), exchange.cause) } ?? exchange)
         }
 
         /// Delivers a response from the cache that the network's response will follow, after the interceptors have seen
         /// it.
         @inline(never)
         private func show(_ response: NetworkResponse) async {
-            guard let show else { return }
+            guard call.request.cached != nil else { return }
             var shown = response
             if !snapshot.interceptors.isEmpty {
                 switch await decision(on: .success(response)) {
@@ -283,55 +279,56 @@ extension Call {
                 case .fail, .stop, .sendAgain: return
                 }
             }
-            if !call.isOver { show(shown) }
+            if !call.isOver { call.request.show(shown) }
         }
 
         // MARK: - Send
 
-        private mutating func send(_ outgoing: Outgoing) throws(NetworkError) -> Step {
-            if let pause = call.request.pause?() { return .wait(.pause(pause), then: .send(outgoing)) }
-            var message = outgoing.message
-            if let replay = outgoing.replay {
+        private func send(_ exchange: Exchange) throws(NetworkError) -> Step {
+            if let pause = call.request.pause?() { return .wait(.pause(pause), then: .send(exchange)) }
+            var message = exchange.message
+            if let replay = exchange.replay {
                 (message, credential) = (replay.message, replay.credentialState)
                 try RequestBuilder.check(message)
             } else {
-                if let network = missingNetwork { return .wait(.network(network), then: .send(outgoing)) }
-                switch try authorized(outgoing) {
+                if let network = missingNetwork { return .wait(.network(network), then: .send(exchange)) }
+                switch try authorized(exchange) {
                 case .ready(let authorized): (message, credential) = (authorized.message, authorized.credentialState)
                 case .wait(let refresh):
-                    outgoing.refresh = refresh
-                    return .wait(.credential(refresh), then: .send(outgoing))
+                    exchange.refresh = refresh
+                    return .wait(.credential(refresh), then: .send(exchange))
                 case nil: break
                 }
             }
             try checkCancellation()
             // If the message is not sent, the network and the credential are checked again, even for a replay.
-            (outgoing.replay, outgoing.refresh) = (nil, nil)
-            guard let breaker = circuitBreaker else { return .transmit(outgoing, message, nil) }
+            (exchange.replay, exchange.refresh) = (nil, nil)
+            guard let breaker = circuitBreaker else { return .transmit(exchange, message) }
             let circuit = host.circuit(to: message.url)
             do throws(NetworkError) {
-                return .transmit(outgoing, message, try circuit.pass(breaker))
+                exchange.pass = try circuit.pass(breaker)
+                return .transmit(exchange, message)
             } catch {
                 guard breaker.waitsWhileOpen else { return .judge(.failure(error), nil) }
-                return .wait(.circuit(circuit), then: .send(outgoing))
+                return .wait(.circuit(circuit), then: .send(exchange))
             }
         }
 
         /// Returns the message with its credential; nil if it gets none. A message to another origin than the request's
         /// gets none.
-        private mutating func authorized(
-            _ outgoing: Outgoing
+        private func authorized(
+            _ exchange: Exchange
         ) throws(NetworkError) -> RequestAuthentication.Authorization? {
             guard let authentication = host.settings.authentication, var state = credential, let firstCredential else {
                 return nil
             }
-            state.isExempt = firstCredential.isExempt || hasLeftOrigin(outgoing.message)
+            state.isExempt = firstCredential.isExempt || hasLeftOrigin(exchange.message)
             credential = state
             guard !state.isExempt else { return nil }
             let authorization = try authentication.authorize(
-                outgoing.message,
+                exchange.message,
                 state,
-                after: outgoing.refresh,
+                after: exchange.refresh,
                 over: call.refreshService
             )
             if case .ready(let authorized) = authorization {
@@ -355,8 +352,8 @@ extension Call {
         // MARK: - Follow
 
         /// Decides which message follows: a redirect, the same message without its conditions or its range, or none.
-        private mutating func follow(_ exchange: Exchange) throws(NetworkError) -> Step {
-            guard case .success(let response) = exchange.outcome else { return .judge(exchange.outcome, exchange) }
+        private func follow(_ exchange: Exchange, _ outcome: Outcome) throws(NetworkError) -> Step {
+            guard case .success(let response) = outcome else { return .judge(outcome, exchange) }
             if exchange.arrival.startsOver {
                 counts.startOvers += 1
                 guard counts.startOvers <= Self.againLimit else {
@@ -369,15 +366,15 @@ extension Call {
                 // The response confirms another entry than the stored one, so send the message without conditions.
                 return .send(exchange.next(candidate.unconditioned(exchange.message), .unconditional))
             }
-            guard RedirectRules.isRedirect(response.statusCode) else { return accept(exchange) }
+            guard RedirectRules.isRedirect(response.statusCode) else { return accept(exchange, response) }
             let rules = RedirectRules(policy: snapshot.redirects)
             do throws(NetworkError) {
                 let count = exchange.redirectCount
                 guard let target = try rules.redirect(of: exchange.message, by: response, count: count) else {
-                    return accept(exchange)
+                    return accept(exchange, response)
                 }
                 return snapshot.redirects.decide == nil
-                    ? redirected(exchange, to: target) : .redirect(exchange, to: target)
+                    ? redirected(exchange, response, to: target) : .redirect(exchange, response, to: target)
             } catch {
                 return .judge(.failure(error), exchange)
             }
@@ -385,36 +382,43 @@ extension Call {
 
         /// Calls the user's closure to decide on a redirect.
         @inline(never)
-        private mutating func redirect(_ exchange: Exchange, to target: TransportRequest) async -> Step {
-            guard case .success(let response) = exchange.outcome,
-                let decided = await snapshot.redirects.decide?(target, response)
-            else { return accept(exchange) }
+        private func redirect(
+            _ exchange: Exchange,
+            _ response: NetworkResponse,
+            to target: TransportRequest
+        ) async -> Step {
+            guard let decided = await snapshot.redirects.decide?(target, response) else {
+                return accept(exchange, response)
+            }
             do throws(NetworkError) {
                 try RequestBuilder.check(decided)
             } catch {
                 return .judge(.failure(error), exchange)
             }
             let rules = RedirectRules(policy: snapshot.redirects)
-            return redirected(exchange, to: rules.checked(decided, insteadOf: target, after: exchange.message))
+            let checked = rules.checked(decided, insteadOf: target, after: exchange.message)
+            return redirected(exchange, response, to: checked)
         }
 
-        private mutating func redirected(_ exchange: Exchange, to target: TransportRequest) -> Step {
+        private func redirected(
+            _ exchange: Exchange,
+            _ response: NetworkResponse,
+            to target: TransportRequest
+        ) -> Step {
             // The stored response belongs to another URL.
             var message = cache.candidate.take()?.unconditioned(target) ?? target
             // A redirect is part of its attempt, and shares its total time.
             if let total = message.deadlines.total {
                 // A body that was not read to its end leaves no metrics.
-                let metrics = (try? exchange.outcome.get())?.history.last?.metrics
-                let used = metrics?.total ?? clock.now - exchange.begun
+                let used = response.history.last?.metrics?.total ?? clock.now - exchange.begun
                 message.deadlines.total = max(total - used, .leastNonzeroMagnitude)
             }
             return .send(exchange.next(message, .redirect))
         }
 
         /// Takes the response of the exchange as the attempt's response, because no other message follows.
-        private mutating func accept(_ exchange: Exchange) -> Step {
-            exchange.isFinal = true
-            guard let response = exchange.response else { return .judge(exchange.outcome, exchange) }
+        private func accept(_ exchange: Exchange, _ response: NetworkResponse) -> Step {
+            exchange.response = response
             // The reader of the body has checked that the response is accepted.
             if !exchange.arrival.isBodyUsed,
                 let error = snapshot.validation.error(for: response, cut: exchange.arrival.cut)
@@ -422,12 +426,12 @@ extension Call {
                 return .judge(.failure(error), exchange)
             }
             if lookup != nil { cache.acceptedResponse = response }
-            return .judge(exchange.outcome, exchange)
+            return .judge(.success(response), exchange)
         }
 
         // MARK: - Judge
 
-        private mutating func judge(_ given: Outcome, _ exchange: Exchange?) throws(NetworkError) -> Step {
+        private func judge(_ given: Outcome, _ exchange: Exchange?) throws(NetworkError) -> Step {
             var outcome = given
             if case .failure(let error) = outcome { outcome = .failure(adopted(error)) }
             return try snapshot.interceptors.isEmpty
@@ -435,7 +439,7 @@ extension Call {
         }
 
         @inline(never)
-        private mutating func intercept(_ given: Outcome, _ exchange: Exchange?) async throws(NetworkError) -> Step {
+        private func intercept(_ given: Outcome, _ exchange: Exchange?) async throws(NetworkError) -> Step {
             var outcome = given
             switch await decision(on: outcome) {
             case .proceed: break
@@ -475,7 +479,7 @@ extension Call {
             return decision
         }
 
-        private mutating func sendAgain(after delay: TimeInterval, _ exchange: Exchange?) throws(NetworkError) -> Step {
+        private func sendAgain(after delay: TimeInterval, _ exchange: Exchange?) throws(NetworkError) -> Step {
             func failure(_ message: String) -> NetworkError {
                 exchange?.response?.error(.cannotSendAgain, message: message)
                     ?? NetworkError(code: .cannotSendAgain, message: message)
@@ -496,7 +500,7 @@ extension Call {
 
         // MARK: - Recover
 
-        private mutating func recover(
+        private func recover(
             _ given: Outcome,
             _ exchange: Exchange?,
             after refresh: RequestAuthentication.Refresh?
@@ -508,7 +512,7 @@ extension Call {
                     guard let exchange else { break }
                     // A refused message has changed nothing on the server, but earlier messages may have.
                     safety = exchange.safetyBefore
-                    let next = Outgoing(exchange.message, Cause(reason: .authentication))
+                    let next = Exchange(exchange.message, Cause(reason: .authentication))
                     next.replay = replay
                     return .send(next)
                 case .wait(let refresh):
@@ -546,7 +550,7 @@ extension Call {
         }
 
         /// Returns the delay before a retry in seconds; nil if the request is not retried.
-        private mutating func retryDelay(after error: NetworkError, _ arrival: Arrival) -> TimeInterval? {
+        private func retryDelay(after error: NetworkError, _ arrival: Arrival) -> TimeInterval? {
             if arrival.hasProgressed { counts.retriesSinceProgress = 0 }
             guard arrival.mayBeginAgain, snapshot.retry.mayGoOn(totalCount: counts.retries),
                 let delay = snapshot.retry.delay(

@@ -1,8 +1,8 @@
 import Foundation
 
 extension Call.Attempts {
-    /// A message to send. A class, because a running call keeps each copy of a value that its steps make.
-    final class Outgoing {
+    /// A message, from its preparation to its response.
+    final class Exchange {
         /// The message without its credential.
         let message: TransportRequest
         let cause: Cause
@@ -13,43 +13,28 @@ extension Call.Attempts {
         /// The credential refresh that the message has waited for.
         var refresh: RequestAuthentication.Refresh?
 
+        // The next properties are set when the message is sent.
+
+        /// The permission of the circuit; nil without a circuit breaker.
+        var pass: CircuitPass?
+        /// The span of the message; nil without traces.
+        var span: TraceSpan?
+        /// The time at which the message was sent, by the host's clock.
+        var begun: TimeInterval = 0
+        var arrival = Arrival()
+        /// The retry safety before this message.
+        var safetyBefore = RetrySafety.safe
+        /// The response that is judged; nil if it is a redirect, or if the message has failed.
+        var response: NetworkResponse?
+
         init(_ message: TransportRequest, _ cause: Cause, redirectCount: Int = 0) {
             (self.message, self.cause, self.redirectCount) = (message, cause, redirectCount)
         }
-    }
-
-    /// A message that was sent, and its outcome.
-    final class Exchange {
-        /// The message without its credential.
-        let message: TransportRequest
-        let redirectCount: Int
-        /// The time at which the message was sent, by the host's clock.
-        let begun: TimeInterval
-        let outcome: Outcome
-        let arrival: Arrival
-        /// The retry safety before this message.
-        let safetyBefore: RetrySafety
-        /// Whether the response is the last of its attempt, and not a redirect.
-        var isFinal = false
-
-        init(
-            _ outgoing: Outgoing,
-            begun: TimeInterval,
-            _ outcome: Outcome,
-            _ arrival: Arrival,
-            safetyBefore: RetrySafety
-        ) {
-            (message, redirectCount) = (outgoing.message, outgoing.redirectCount)
-            (self.begun, self.outcome, self.arrival, self.safetyBefore) = (begun, outcome, arrival, safetyBefore)
-        }
-
-        /// The response that is judged; nil if the exchange is not final or has failed.
-        var response: NetworkResponse? { isFinal ? try? outcome.get() : nil }
 
         /// Returns the message that follows in the same attempt.
-        func next(_ message: TransportRequest, _ reason: NetworkAttempt.Reason) -> Outgoing {
+        func next(_ message: TransportRequest, _ reason: NetworkAttempt.Reason) -> Exchange {
             let count = redirectCount + (reason == .redirect ? 1 : 0)
-            return Outgoing(message, Cause(reason: reason), redirectCount: count)
+            return Exchange(message, Cause(reason: reason), redirectCount: count)
         }
     }
 
@@ -74,56 +59,68 @@ extension Call.Attempts {
     ///
     /// - Parameter message: The message with its credential. Its cookies, its trace, and the range of a download are
     ///   added here.
-    /// - Returns: Nil if the user has signed out or in since the credential was added. Nothing was sent in this case.
     @inline(never)
-    mutating func transmit(
-        _ outgoing: Outgoing,
-        as message: TransportRequest,
-        _ pass: CircuitPass?
-    ) async -> Exchange? {
-        let span = call.trace.map { TraceSpan(in: $0.context) }
+    func transmit(_ exchange: Exchange, as message: TransportRequest) async -> Step {
         // Complete the message before reporting it, so that events show exactly what is sent.
-        var (message, read) = (completed(message, span), BodyReading?.none)
-        if let consumer = call.request.consumer { (message, read) = await consumer(message) }
-        guard isUserCurrent else { return nil }
-        let body = begin(outgoing, message, span, isRead: read != nil)
-        let begun = clock.now
-        body.start(message, over: host.settings.transport)
-        if let pass { await trust(pass, body) }
-        if let read {
-            let (outcome, arrival) = await receive(message, body, read)
-            return end(outgoing, message.method, body, begun: begun, outcome, arrival, pass)
-        }
-        let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount, clock)
+        let message = completed(message, exchange)
+        if let consumer = call.request.consumer { return await transmit(exchange, message, to: consumer) }
+        guard let body = begin(exchange, message, isRead: false) else { return .send(exchange) }
+        return await collect(exchange, message, body)
+    }
+
+    /// Sends a message whose consumer decides how the body of the response is read.
+    @inline(never)
+    private func transmit(
+        _ exchange: Exchange,
+        _ message: TransportRequest,
+        to consumer: BodyConsumer
+    ) async -> Step {
+        let (message, read) = await consumer(message)
+        guard let body = begin(exchange, message, isRead: read != nil) else { return .send(exchange) }
+        guard let read else { return await collect(exchange, message, body) }
+        if exchange.pass != nil { await trust(exchange, body) }
+        return end(exchange, message.method, body, await receive(exchange, message, body, read))
+    }
+
+    private func collect(_ exchange: Exchange, _ message: TransportRequest, _ body: BodyStream) async -> Step {
+        if exchange.pass != nil { await trust(exchange, body) }
+        return collected(exchange, message, body, await body.collect(upTo: snapshot.validation.maximumBodyCount, clock))
+    }
+
+    /// Records the response to a message. Not inlined, so that a waiting call does not hold its frame.
+    @inline(never)
+    private func collected(
+        _ exchange: Exchange,
+        _ message: TransportRequest,
+        _ body: BodyStream,
+        _ collected: BodyStream.Collected
+    ) -> Step {
         if let head = collected.head { keepCookies(head.headers, from: message.url) }
         // The outcome is used only once, so that the response is not copied.
-        let (outcome, arrival) = received(collected, from: message.url)
-        return end(outgoing, message.method, body, begun: begun, outcome, arrival, pass)
+        return end(exchange, message.method, body, received(collected, exchange, from: message.url))
     }
 
     /// Returns the message with its cookies and its trace.
     @inline(never)
-    private func completed(_ message: TransportRequest, _ span: TraceSpan?) -> TransportRequest {
+    private func completed(_ message: TransportRequest, _ exchange: Exchange) -> TransportRequest {
         var message = message
         snapshot.addCookies(to: &message)
-        if let span { addTrace(span.context, to: &message) }
+        exchange.span = call.trace.map { TraceSpan(in: $0.context) }
+        if let span = exchange.span { addTrace(span.context, to: &message) }
         return message
     }
 
-    /// Records that a message is sent.
+    /// Sends a message, and records it.
     ///
-    /// - Returns: The response, which has not been started.
+    /// - Returns: The response. Nil if the user has signed out or in since the credential was added. Then nothing is
+    ///   sent, and the message needs another credential.
     @inline(never)
-    private mutating func begin(
-        _ outgoing: Outgoing,
-        _ message: TransportRequest,
-        _ span: TraceSpan?,
-        isRead: Bool
-    ) -> BodyStream {
+    private func begin(_ exchange: Exchange, _ message: TransportRequest, isRead: Bool) -> BodyStream? {
+        guard isUserCurrent else { return nil }
         if !hasSent { host.payForRetries() }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
-        var attempt = NetworkAttempt(reason: outgoing.cause.reason, request: line, delay: outgoing.cause.delay)
-        attempt.span = span
+        var attempt = NetworkAttempt(reason: exchange.cause.reason, request: line, delay: exchange.cause.delay)
+        attempt.span = exchange.span
         attempt.cacheMiss = hasSent ? nil : cache.miss
         hasSent = true
         let body = BodyStream(snapshot, isRead: isRead)
@@ -134,13 +131,15 @@ extension Call.Attempts {
             cache.pendingStore = snapshot.deposit(
                 message,
                 in: lookup,
-                asked: outgoing.message.headers,
+                asked: exchange.message.headers,
                 key: cache.key,
                 cache.candidate,
                 isCredentialAdded: firstCredential?.isExempt == false
             ).map { .store($0) }
         }
         call.tell(.attemptStarted(attempt, message))
+        exchange.begun = clock.now
+        body.start(message, over: host.settings.transport)
         return body
     }
 
@@ -148,16 +147,14 @@ extension Call.Attempts {
     ///
     /// - Parameter method: The method of the message that was sent.
     @inline(never)
-    private mutating func end(
-        _ outgoing: Outgoing,
+    private func end(
+        _ exchange: Exchange,
         _ method: NetworkService.Method,
         _ body: BodyStream,
-        begun: TimeInterval,
-        _ outcome: consuming Outcome,
-        _ arrival: Arrival,
-        _ pass: CircuitPass?
-    ) -> Exchange {
-        if let pass { end(pass, outcome) }
+        _ outcome: consuming Outcome
+    ) -> Step {
+        if let pass = exchange.pass { end(pass, outcome) }
+        let arrival = exchange.arrival
         var isConfirmed = false
         if !arrival.isBodyUsed, !arrival.startsOver, case .success(let response) = outcome,
             let confirmed = cache.candidate?.confirmed(by: response, at: clock.date)
@@ -171,13 +168,13 @@ extension Call.Attempts {
         case .failure(let error): outcome = .failure(error)
         }
         let beginning = arrival.isBodyUsed ? body.beginning : nil
-        let safetyBefore = safety
-        let history = recordEnd(of: outcome, isConfirmed, outgoing.message, arrival, beginning)
+        exchange.safetyBefore = safety
+        let history = recordEnd(of: outcome, isConfirmed, exchange.message, arrival, beginning)
         if case .success(var response) = outcome {
             response.history = history
             outcome = .success(response)
         }
-        return Exchange(outgoing, begun: begun, outcome, arrival, safetyBefore: safetyBefore)
+        return .follow(exchange, outcome)
     }
 
     /// Adds the trace, unless the message has its own. If the request's options enable traces, only messages to the
@@ -203,7 +200,7 @@ extension Call.Attempts {
     ///   - isConfirmed: Whether the server has confirmed a stored response, which is the outcome.
     ///   - beginning: The beginning of a body that was consumed as it arrived, if a listener wants it.
     /// - Returns: The messages sent so far.
-    private mutating func recordEnd(
+    private func recordEnd(
         of outcome: Outcome,
         _ isConfirmed: Bool,
         _ message: TransportRequest,
@@ -261,8 +258,10 @@ extension Call.Attempts {
     /// Reports the result of a trial to the circuit before the trial ends. Other calls then wait neither for the
     /// response's body nor for a long upload.
     @inline(never)
-    private func trust(_ pass: CircuitPass, _ body: BodyStream) async {
-        guard let timer = pass.trustAfterTrialTime({ [call] in call.tell($0) }) else { return }
+    private func trust(_ exchange: Exchange, _ body: BodyStream) async {
+        guard let pass = exchange.pass, let timer = pass.trustAfterTrialTime({ [call] in call.tell($0) }) else {
+            return
+        }
         if let head = try? await body.head(), let change = pass.end(head, at: clock.date) { call.tell(change) }
         timer.cancel()
     }
@@ -270,15 +269,16 @@ extension Call.Attempts {
     /// Passes the body of a response to its reader.
     @inline(never)
     private func receive(
+        _ exchange: Exchange,
         _ message: TransportRequest,
         _ body: BodyStream,
         _ read: BodyReading
-    ) async -> (outcome: Outcome, arrival: Arrival) {
+    ) async -> Outcome {
         let head: TransportHead
         do throws(NetworkError) {
             head = try await body.head()
         } catch {
-            return (.failure(error), Arrival())
+            return .failure(error)
         }
         // Cookies are stored before the body is read, because the body can end much later, or never.
         keepCookies(head.headers, from: message.url)
@@ -287,41 +287,39 @@ extension Call.Attempts {
             body.limit(to: maximum, otherwise: snapshot.validation.bodyTooLong(NetworkResponse(head, url: message.url)))
         }
         let end = await read(head, isAccepted, body)
-        var arrival = Arrival()
         // Trailers and metrics must be read before the body is cancelled.
         let response = NetworkResponse(head, url: message.url, end: body.end)
         switch end {
         case .collect:
-            return received(await body.collect(upTo: BodyStream.decidedLimit, clock), from: message.url)
+            return received(await body.collect(upTo: BodyStream.decidedLimit, clock), exchange, from: message.url)
         case .used:
             // The reader can have enough of the body before it ends.
             body.cancel()
-            arrival.isBodyUsed = true
+            exchange.arrival.isBodyUsed = true
         case .again:
             body.cancel()
-            arrival.startsOver = true
+            exchange.arrival.startsOver = true
         case .failed(let error, let hasProgressed, let mayBeginAgain):
             body.cancel()
-            (arrival.hasProgressed, arrival.mayBeginAgain) = (hasProgressed, mayBeginAgain)
-            return (.failure(error), arrival)
+            (exchange.arrival.hasProgressed, exchange.arrival.mayBeginAgain) = (hasProgressed, mayBeginAgain)
+            return .failure(error)
         }
-        return (.success(response), arrival)
+        return .success(response)
     }
 
     /// Returns the response or the error. If the head decides, the response counts even if its body is incomplete.
     @inline(never)
-    private func received(_ collected: BodyStream.Collected, from url: URL) -> (Outcome, Arrival) {
-        var arrival = Arrival()
+    private func received(_ collected: BodyStream.Collected, _ exchange: Exchange, from url: URL) -> Outcome {
         do throws(NetworkError) {
             let response = try collected.response(from: url)
             if collected.end == nil { throw snapshot.validation.bodyTooLong(response) }
-            return (.success(response), arrival)
+            return .success(response)
         } catch {
             guard let head = collected.head, error.code != .cancelled, isDecided(by: head) else {
-                return (.failure(error), arrival)
+                return .failure(error)
             }
-            arrival.cut = error
-            return (.success(NetworkResponse(head, body: collected.body, url: url, end: collected.end)), arrival)
+            exchange.arrival.cut = error
+            return .success(NetworkResponse(head, body: collected.body, url: url, end: collected.end))
         }
     }
 

@@ -131,7 +131,7 @@ final class Call: Sendable {
 
     /// Runs the task, from the request to the item, or until the call is ended from outside.
     private func run() async {
-        var (order, show, snapshot) = (request.order, request.show, request.snapshot)
+        var (order, snapshot) = (request.order, request.snapshot)
         var conclusion: Conclusion
         var item: Result<any Sendable, NetworkError>
         var hasLeftSlot = false
@@ -142,17 +142,13 @@ final class Call: Sendable {
                 conclusion = await sharedResponse()
             } else {
                 do throws(NetworkError) {
-                    var attempts = try attempts(order, show, &snapshot)
-                    if let trace, TraceContext.current != trace.context {
-                        conclusion = await TraceContext.$current.withValue(trace.context) { await attempts.run() }
-                    } else {
-                        conclusion = await attempts.run()
-                    }
+                    let attempts = try attempts(order, &snapshot)
+                    conclusion = await trace == nil ? attempts.run() : traced(attempts)
                 } catch {
                     conclusion = Conclusion(result: .failure(error))
                 }
             }
-            item = conclusion.result.flatMap { $0.item(request.map) }
+            item = mapped(conclusion)
             hasLeftSlot = false
             if let makeItem = request.makeItem, case .success(let response) = conclusion.result {
                 hasLeftSlot = true
@@ -160,9 +156,14 @@ final class Call: Sendable {
             }
             guard !Task.isCancelled, conclusion.removeUnusable(after: item.failure) else { break }
             // A stored response can no longer be read, so the request is sent.
-            (order, show) = (.pass(.unreadable), nil)
+            order = .pass(.unreadable)
         }
         end(consume conclusion, item, snapshot)
+    }
+
+    @inline(never)
+    private func mapped(_ conclusion: Conclusion) -> Result<any Sendable, NetworkError> {
+        conclusion.result.flatMap { request.item(of: $0) }
     }
 
     /// Ends the call with the item or the error of its task. Not inlined, so that a waiting call does not hold its
@@ -211,13 +212,18 @@ final class Call: Sendable {
     @inline(never)
     private func attempts(
         _ order: CacheLookup.Order,
-        _ show: (@Sendable (NetworkResponse) -> Void)?,
         _ snapshot: inout RequestSnapshot?
     ) throws(NetworkError) -> Attempts {
         let read = if let snapshot { snapshot } else { try request.read(for: host) }
         snapshot = read
         if let timeout = read.overallTimeout { setDeadline(timeout) }
-        return Attempts(self, read, order, show)
+        return Attempts(self, read, order)
+    }
+
+    @inline(never)
+    private func traced(_ attempts: Attempts) async -> Conclusion {
+        guard let trace, TraceContext.current != trace.context else { return await attempts.run() }
+        return await TraceContext.$current.withValue(trace.context) { await attempts.run() }
     }
 
     private func complete(

@@ -38,7 +38,7 @@ extension CallGroup {
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) {
         var request = request
-        request.map = { try map($0) }
+        request.map = { try map($1) }
         begin(request, created: created) { _, result, keep in
             keep?()
             completion(result.map(Self.typed))

@@ -34,8 +34,8 @@ struct CallRequest: Sendable {
     /// Makes the item instead of ``map``, while the job does not hold its slot. Then ``map`` is used only for responses
     /// that refresh the cache. Nil for most calls.
     var makeItem: (@Sendable (NetworkResponse) async throws -> any Sendable)?
-    /// Makes the item of an accepted response, on ``WorkQueue``.
-    var map: @Sendable (NetworkResponse) throws -> any Sendable = { $0 }
+    /// Makes the item of an accepted response, on ``WorkQueue``. It gets ``request`` as well.
+    var map: @Sendable (any BaseAPIRequest, NetworkResponse) throws -> any Sendable = { $1 }
 
     init(_ request: any BaseAPIRequest) {
         self.init(request, request.options)
@@ -55,13 +55,14 @@ struct CallRequest: Sendable {
         return try RequestSnapshot(request, options, for: host)
     }
 
-    /// Makes the item of a response from the cache and passes it to ``cached``; nil if ``cached`` is nil.
-    var show: (@Sendable (NetworkResponse) -> Void)? {
-        guard let cached else { return nil }
-        return { [map] response in
-            // An unreadable item is skipped, because the network's item will follow.
-            if case .success(let item) = response.item(map) { cached(item) }
-        }
+    /// Passes the item of a response from the cache to ``cached``. An unreadable item is skipped, because the network's
+    /// item will follow.
+    func show(_ response: NetworkResponse) {
+        if let cached, case .success(let item) = item(of: response) { cached(item) }
+    }
+
+    func item(of response: NetworkResponse) -> Result<any Sendable, NetworkError> {
+        response.item { try map(request, $0) }
     }
 
     /// Returns the same request, to be sent again to refresh the stored response that the call got.

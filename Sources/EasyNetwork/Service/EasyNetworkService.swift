@@ -129,7 +129,7 @@ public final class EasyNetworkService: Sendable {
         }
         var call = CallRequest(request)
         call.cached = cached
-        call.map = { JSONAnswer(json: $0.body.isEmpty ? nil : try $0.json(), response: $0) }
+        call.map = { JSONAnswer(json: $1.body.isEmpty ? nil : try $1.json(), response: $1) }
         group.begin(call) { _, result, keep in
             let end = { @Sendable in
                 let error = result.failure
