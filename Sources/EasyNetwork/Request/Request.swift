@@ -97,22 +97,11 @@ extension Request where Item: Decodable {
         body: RequestBody? = nil,
         options: RequestOptions = RequestOptions()
     ) {
-        self.init(
-            method,
-            api,
-            params: params,
-            query: query,
-            headers: headers,
-            body: body,
-            options: options,
-            item: Self.decoded
-        )
-    }
-
-    private static func decoded(_ response: NetworkResponse) throws -> Item {
-        // Return the body itself, as every request with a `Data` item does.
-        if Item.self == Data.self, let body = response.body as? Item { return body }
-        return try response.decode(Item.self)
+        self.init(method, api, params: params, query: query, headers: headers, body: body, options: options) {
+            // Return the body itself, as every request with a `Data` item does.
+            if Item.self == Data.self, let body = $0.body as? Item { return body }
+            return try $0.decode(Item.self)
+        }
     }
 }
 
@@ -142,16 +131,7 @@ extension Request where Item == NetworkResponse {
         body: RequestBody? = nil,
         options: RequestOptions = RequestOptions()
     ) {
-        self.init(
-            method,
-            api,
-            params: params,
-            query: query,
-            headers: headers,
-            body: body,
-            options: options,
-            item: { $0 }
-        )
+        self.init(method, api, params: params, query: query, headers: headers, body: body, options: options) { $0 }
     }
 }
 
@@ -181,16 +161,7 @@ extension Request where Item == Void {
         body: RequestBody? = nil,
         options: RequestOptions = RequestOptions()
     ) {
-        self.init(
-            method,
-            api,
-            params: params,
-            query: query,
-            headers: headers,
-            body: body,
-            options: options,
-            item: { _ in }
-        )
+        self.init(method, api, params: params, query: query, headers: headers, body: body, options: options) { _ in }
     }
 }
 
