@@ -72,13 +72,7 @@ public struct RequestBody: Sendable {
 
     /// Creates a body from parameters as JSON.
     static func json(_ value: JSONValue) -> RequestBody {
-        RequestBody { (_) throws(NetworkError) in
-            do {
-                return (.data(try value.json()), "application/json")
-            } catch {
-                throw .encodable(error, JSONValue.self, as: role)
-            }
-        }
+        data(value.json(), contentType: "application/json")
     }
 
     /// Creates a body from a value as a property list. The Content-Type is `application/x-plist`. The value is encoded
