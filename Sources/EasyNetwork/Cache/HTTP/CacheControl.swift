@@ -146,14 +146,14 @@ extension CacheControl {
     /// Reads to the end of the element, even if it is invalid.
     private static func directive(_ reader: inout HTTPFieldReader) -> Directive? {
         guard let name = reader.token() else {
-            skipElement(&reader)
+            reader.skip(to: UInt8(ascii: ","))
             return nil
         }
         var directive = Directive(name: name.lowercased())
         if reader.take(UInt8(ascii: "=")) { directive.argument = argument(&reader) ?? "" }
         if !reader.isAtSeparator() {
             directive.argument = ""
-            skipElement(&reader)
+            reader.skip(to: UInt8(ascii: ","))
         }
         return directive
     }
@@ -164,11 +164,5 @@ extension CacheControl {
         // A missing closing quote does not hide the directives that follow, such as "no-store".
         reader.position += 1
         return nil
-    }
-
-    private static func skipElement(_ reader: inout HTTPFieldReader) {
-        while let byte = reader.next, byte != UInt8(ascii: ",") {
-            if byte != UInt8(ascii: "\"") || reader.quotedString() == nil { reader.position += 1 }
-        }
     }
 }
