@@ -101,7 +101,7 @@ extension JSONValue {
             do {
                 result.append(try parameter(value, encoder, depth + 1))
             } catch {
-                throw error.under([ParameterKey(intValue: result.count)])
+                throw error.under([JSONKey(intValue: result.count)])
             }
         }
         return result
@@ -122,7 +122,7 @@ extension JSONValue {
             do {
                 result[name] = try parameter(value, encoder, depth + 1)
             } catch {
-                throw error.under([ParameterKey(stringValue: name)])
+                throw error.under([JSONKey(name)])
             }
         }
         return result
@@ -200,22 +200,6 @@ private func unboxed(_ value: Any) -> Any {
     }
 }
 #endif
-
-/// A key or an index in the path of a parameter.
-struct ParameterKey: CodingKey {
-    let stringValue: String
-    let intValue: Int?
-
-    init(stringValue: String) {
-        self.stringValue = stringValue
-        intValue = nil
-    }
-
-    init(intValue: Int) {
-        stringValue = String(intValue)
-        self.intValue = intValue
-    }
-}
 
 extension EncodingError {
     static func invalid(_ value: Any, _ reason: String) -> EncodingError {

@@ -1,5 +1,6 @@
 import Foundation
 
+/// A key or an index in the path of a value or of a parameter.
 struct JSONKey: CodingKey {
     let stringValue: String
     let intValue: Int?
