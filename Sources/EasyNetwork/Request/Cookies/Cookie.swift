@@ -4,7 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A name and a value that a server asks a client to store and to send back (RFC 6265).
+/// A name and a value that a server asks a client to store and to send back (RFC 6265). A jar keeps only cookies that
+/// pass ``check()``.
 ///
 /// Foundation's `HTTPCookie`, which users of the package see, accepts values that a header field must not contain.
 struct Cookie: Hashable, Sendable, Codable {
@@ -16,37 +17,15 @@ struct Cookie: Hashable, Sendable, Codable {
     /// The host, or the domain with all hosts below it, in lowercase and without a leading dot.
     let domain: String
     /// Whether the cookie is sent to ``domain`` only, and not to the hosts below it.
-    let isHostOnly: Bool
+    var isHostOnly = true
     /// The path prefix, in whole segments, of the requests that the cookie is sent with.
-    let path: String
+    var path = "/"
     /// The expiry date; nil for a session cookie, which lasts as long as the jar and is not written to a file.
-    let expires: Date?
+    var expires: Date?
     /// Whether the cookie is sent over https only.
-    let isSecure: Bool
+    var isSecure = true
     /// Whether the server hides the cookie from scripts. The package does not use it.
-    let isHTTPOnly: Bool
-
-    /// - Throws: see ``check()``.
-    init(
-        name: String,
-        value: String,
-        domain: String,
-        isHostOnly: Bool = true,
-        path: String = "/",
-        expires: Date? = nil,
-        isSecure: Bool = true,
-        isHTTPOnly: Bool = false
-    ) throws(NetworkError) {
-        self.name = name
-        self.value = value
-        self.domain = Self.canonicalDomain(domain)
-        self.isHostOnly = isHostOnly
-        self.path = path
-        self.expires = expires
-        self.isSecure = isSecure
-        self.isHTTPOnly = isHTTPOnly
-        try check()
-    }
+    var isHTTPOnly = false
 
     /// - Throws: ``NetworkError/Code/invalidRequest`` if a name, value, domain or path is invalid; if the domain is a
     ///   single label or an address and the cookie is not host-only; or if the name begins with `__Secure-` or
@@ -99,16 +78,17 @@ struct Cookie: Hashable, Sendable, Codable {
 extension Cookie {
     /// - Throws: see ``check()``.
     init(_ cookie: HTTPCookie) throws(NetworkError) {
-        try self.init(
+        self.init(
             name: cookie.name,
             value: cookie.value,
-            domain: cookie.domain,
+            domain: Self.canonicalDomain(cookie.domain),
             isHostOnly: !cookie.domain.hasPrefix("."),
             path: cookie.path,
             expires: cookie.expiresDate,
             isSecure: cookie.isSecure,
             isHTTPOnly: cookie.isHTTPOnly
         )
+        try check()
     }
 
     /// The cookie as Foundation's type; nil if Foundation rejects it.
@@ -181,20 +161,17 @@ extension Cookie {
             guard domain == request.host else { return nil }
             isHostOnly = true
         }
-        do throws(NetworkError) {
-            try self.init(
-                name: name,
-                value: value,
-                domain: domain ?? request.host,
-                isHostOnly: isHostOnly,
-                path: path ?? Self.defaultPath(request.path),
-                expires: expires,
-                isSecure: isSecure,
-                isHTTPOnly: isHTTPOnly
-            )
-        } catch {
-            return nil
-        }
+        self.init(
+            name: name,
+            value: value,
+            domain: domain ?? request.host,
+            isHostOnly: isHostOnly,
+            path: path ?? Self.defaultPath(request.path),
+            expires: expires,
+            isSecure: isSecure,
+            isHTTPOnly: isHTTPOnly
+        )
+        guard fault == nil else { return nil }
     }
 
     /// Returns the strings before and after the first `=`, without spaces and tabs at their ends.
