@@ -66,8 +66,7 @@ struct Cookie: Hashable, Sendable, Codable {
 
     /// Returns whether a string can be part of a `Cookie` field without becoming another cookie or another field.
     private static func isSendable(_ text: String) -> Bool {
-        text.utf8.first?.isBlank != true && text.utf8.last?.isBlank != true && HTTPSyntax.isFieldValue(text.utf8)
-            && !text.utf8.contains(UInt8(ascii: ";"))
+        HTTPSyntax.isFieldValue(text.utf8) && !text.utf8.contains(UInt8(ascii: ";")) && text.trimmed == text
     }
 
     func isExpired(at date: Date) -> Bool {
@@ -108,10 +107,6 @@ extension Cookie {
 extension Cookie: CustomReflectable {
     /// A mirror without children, so that a dump shows no value.
     var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-extension UInt8 {
-    fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
 }
 
 // MARK: - Set-Cookie
@@ -176,12 +171,8 @@ extension Cookie {
 
     /// Returns the strings before and after the first `=`, without spaces and tabs at their ends.
     private static func pair(_ text: Substring.UTF8View) -> (name: String, value: String) {
-        func trimmed(_ part: Substring.UTF8View) -> String {
-            let start = part.drop(while: \.isBlank)
-            return start.lastIndex { !$0.isBlank }.map { String(decoding: start[...$0], as: UTF8.self) } ?? ""
-        }
         let sign = text.firstIndex(of: UInt8(ascii: "=")) ?? text.endIndex
-        return (trimmed(text[..<sign]), trimmed(text[sign...].dropFirst()))
+        return (Substring(text[..<sign]).trimmed, Substring(text[sign...].dropFirst()).trimmed)
     }
 
     /// Returns the number of `Max-Age`, or nil for any other string.
@@ -190,6 +181,7 @@ extension Cookie {
         return !digits.isEmpty && digits.allSatisfy(\.isDigit) ? Double(text) : nil
     }
 }
+
 extension Date {
     /// Reads a date in a cookie: a time, a day, a month and a year in any order and form (RFC 6265, section 5.1.1).
     ///
