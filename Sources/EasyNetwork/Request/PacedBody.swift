@@ -68,14 +68,12 @@ extension RequestBody {
     /// - Returns: the paced body. With an invalid `pieceSize` or `delay`, its request fails with
     ///   ``NetworkError/Code/invalidRequest``.
     public func paced(pieceSize: Int, delay: TimeInterval, clock: any NetworkClock = SystemClock()) -> RequestBody {
-        var paced = RequestBody { (places) throws(NetworkError) in
+        RequestBody(isGzipped: isGzipped) { (places) throws(NetworkError) in
             guard pieceSize > 0, delay >= 0, delay.isFinite else {
                 throw .invalidRequest("pieceSize must be at least 1, and delay must be at least 0 seconds and finite")
             }
-            let (body, contentType) = try self.build(places)
+            let (body, contentType) = try build(places)
             return (try body.paced(pieceSize: { pieceSize }, delay: { _ in delay }, clock: clock), contentType)
         }
-        paced.isGzipped = isGzipped
-        return paced
     }
 }

@@ -22,10 +22,11 @@ public struct RequestBody: Sendable {
 
     private let content: @Sendable (FilePlaces) throws(NetworkError) -> Content
     /// Whether the bytes are compressed, unless they already are.
-    var isGzipped = false
+    var isGzipped: Bool
 
-    init(_ content: @escaping @Sendable (FilePlaces) throws(NetworkError) -> Content) {
+    init(isGzipped: Bool = false, _ content: @escaping @Sendable (FilePlaces) throws(NetworkError) -> Content) {
         self.content = content
+        self.isGzipped = isGzipped
     }
 
     /// Creates a body from bytes, which are sent unchanged.
@@ -185,9 +186,7 @@ public struct RequestBody: Sendable {
 
     /// Returns the same body with its files in other places.
     package func placed(_ places: @escaping @Sendable (URL) -> URL) -> RequestBody {
-        var body = RequestBody { (_) throws(NetworkError) in try build(places) }
-        body.isGzipped = isGzipped
-        return body
+        RequestBody(isGzipped: isGzipped) { (_) throws(NetworkError) in try build(places) }
     }
 
     private static let role = "a body"
