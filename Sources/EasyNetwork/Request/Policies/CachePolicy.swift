@@ -120,17 +120,10 @@ public struct CachePolicy: Sendable {
         return numbers + [sensitiveData, appVersion, extraKey, key] + ignoredParameters.sorted()
     }
 
-    var storage: CacheStorage {
-        var storage: CacheStorage = []
-        if storesInMemory { storage.insert(.memory) }
-        if storesOnDisk { storage.insert(.disk) }
-        return storage
-    }
+    var storage: CacheStorage { [storesInMemory ? .memory : [], storesOnDisk ? .disk : []] }
 
     /// Whether the policy reads or stores.
-    var isActive: Bool {
-        if case .network = reading { storesInMemory || storesOnDisk } else { true }
-    }
+    var isActive: Bool { reading != .network || storesInMemory || storesOnDisk }
 }
 
 /// The places where responses are stored.
