@@ -8,10 +8,11 @@ final class CacheLookup: Sendable {
         case standard
         /// Does not use the entry, because it was not usable.
         case pass(CacheMiss)
-        /// Does not use the entry, because the caller requires the network.
-        case ignore
         /// Uses the entry only after validation.
         case refresh
+
+        /// Does not use the entry, because the caller requires the network.
+        static let ignore = Order.pass(.ignored)
     }
 
     /// The result of a lookup.
@@ -46,12 +47,8 @@ final class CacheLookup: Sendable {
         _ completion: @escaping @Sendable (Result<CacheEntry, CacheMiss>) -> Void
     ) {
         guard let key else { return completion(.failure(.noKey)) }
-        switch order {
-        case .pass(let miss): return completion(.failure(miss))
-        case .ignore: return completion(.failure(.ignored))
-        case .standard, .refresh: break
-        }
-        let isPromoting = policy.storage.contains(.memory)
+        if case .pass(let miss) = order { return completion(.failure(miss)) }
+        let isPromoting = policy.storesInMemory
         guard policy.reading == .http else { return cache.load(key, isPromoting: isPromoting, completion: completion) }
         cache.load(key, for: message.headers, isPromoting: isPromoting, completion: completion)
     }
@@ -88,14 +85,10 @@ final class CacheLookup: Sendable {
 
     /// Sends the request, unless the policy or the request allows only the cache.
     func refusal(_ miss: CacheMiss, _ message: TransportRequest, _ candidate: StoredCandidate? = nil) -> Verdict {
-        let isAskedAlone =
-            switch policy.reading {
-            case _ where order == .ignore: false
-            case .cacheOnly: true
-            case .http: CacheControl(request: message.headers).onlyIfCached
-            case .network, .cacheThenNetwork, .cacheElseNetwork: false
-            }
-        return isAskedAlone ? .refuse(miss) : .send(miss, candidate)
+        let allowsOnlyCache =
+            policy.reading == .cacheOnly
+            || policy.reading == .http && CacheControl(request: message.headers).onlyIfCached
+        return allowsOnlyCache && order != .ignore ? .refuse(miss) : .send(miss, candidate)
     }
 
     // MARK: - Explicit policies
