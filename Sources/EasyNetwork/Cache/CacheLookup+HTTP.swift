@@ -73,7 +73,7 @@ extension CacheDeposit {
     /// credentials, which a lookup doesn't know yet. If the response varies by a credential, the credential stays, and
     /// no lookup matches.
     fileprivate func request(varyingIn names: [String]) -> HTTPHeaders {
-        var request = candidate?.unconditioned(message.headers) ?? message.headers
+        var request = (candidate?.unconditioned(message) ?? message).headers
         guard isCredentialAdded else { return request }
         for field in request.credentials where !field.isCookie {
             guard !names.contains(where: { $0.isEqualIgnoringASCIICase(to: field.name) }) else { continue }
@@ -141,14 +141,8 @@ final class StoredCandidate: Sendable {
 
     func unconditioned(_ message: TransportRequest) -> TransportRequest {
         var message = message
-        message.headers = unconditioned(message.headers)
+        for field in conditions { message.headers.remove(field.name) }
         return message
-    }
-
-    func unconditioned(_ headers: HTTPHeaders) -> HTTPHeaders {
-        var headers = headers
-        for field in conditions { headers.remove(field.name) }
-        return headers
     }
 
     /// Returns the stored response after a 304, or nil for other statuses, and for a 304 with another validator.
