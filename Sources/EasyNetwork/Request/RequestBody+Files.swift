@@ -88,21 +88,13 @@ extension TransportBody {
             return .invalidRequest("\(role) cannot be read from \(place), which \(reason)")
         }
         guard url.isFileURL else { throw failure("is not a file URL") }
-        var isDirectory: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory) else {
-            throw failure("does not exist")
-        }
-        guard !isDirectory.boolValue else { throw failure("is a directory") }
-        // Resolve links, because `attributesOfItem` would return the attributes of the link itself.
-        let path = url.resolvingSymlinksInPath().path
-        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        var status = stat()
+        guard stat(url.path, &status) == 0 else { throw failure("does not exist") }
+        guard status.st_mode & S_IFMT != S_IFDIR else { throw failure("is a directory") }
         // A pipe has no length, and reading it would block.
-        guard attributes?[.type] as? FileAttributeType == .typeRegular, let size = attributes?[.size] as? NSNumber
-        else {
-            throw failure("is not a regular file")
-        }
-        guard FileManager.default.isReadableFile(atPath: path) else { throw failure("is not readable") }
-        guard let count = Int(exactly: size.int64Value) else { throw failure("is too large for this platform") }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw failure("is not a regular file") }
+        guard access(url.path, R_OK) == 0 else { throw failure("is not readable") }
+        guard let count = Int(exactly: status.st_size) else { throw failure("is too large for this platform") }
         return count
     }
 }
