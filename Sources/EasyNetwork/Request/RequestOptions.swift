@@ -390,24 +390,17 @@ extension RequestOptions: CustomStringConvertible, CustomReflectable {
         add("cache", cache)
         add("validation", validation)
         add("decoder", decoder.map { _ in "…" })
-        add("priority", change(\.priority).map(Self.name))
+        add("priority", change(\.priority).map { Self.priorityNames[$0] ?? "\($0.rawValue)" })
         add("repeatPolicy", change(\.repeatPolicy))
         add("repeatKey", repeatKey.map { _ in Redaction.mark })
         add("resuming", resuming)
         return String(listing: "RequestOptions", properties)
     }
 
-    /// Returns the name of a priority. On Apple's platforms, a printed priority shows only the name of its type.
-    private static func name(_ priority: Operation.QueuePriority) -> String {
-        switch priority {
-        case .veryLow: "veryLow"
-        case .low: "low"
-        case .normal: "normal"
-        case .high: "high"
-        case .veryHigh: "veryHigh"
-        @unknown default: "\(priority.rawValue)"
-        }
-    }
+    /// On Apple's platforms, a printed priority shows only the name of its type.
+    private static let priorityNames: [Operation.QueuePriority: String] = [
+        .veryLow: "veryLow", .low: "low", .normal: "normal", .high: "high", .veryHigh: "veryHigh",
+    ]
 
     /// A mirror without children, so that a dump has no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
