@@ -165,28 +165,25 @@ extension Dictionary: ParameterContainer {
 
 extension NSArray {
     fileprivate var shallowElements: [Any] {
-        #if canImport(Darwin)
-        return map { $0 }
-        #else
+        #if !canImport(Darwin)
         let stored = Mirror(reflecting: self).children
         // A subclass can store its elements elsewhere.
-        guard stored.count == count else { return map { $0 } }
-        return stored.map { unboxed($0.value) }
+        if stored.count == count { return stored.map { unboxed($0.value) } }
         #endif
+        return map { $0 }
     }
 }
 
 extension NSDictionary {
     fileprivate var shallowPairs: [(Any, Any)] {
-        #if canImport(Darwin)
-        return map { ($0.key, $0.value) }
-        #else
+        #if !canImport(Darwin)
         let stored = Mirror(reflecting: self).children.compactMap { child -> (Any, Any)? in
             let sides = Mirror(reflecting: child.value).children.map(\.value)
             return sides.count == 2 ? (unboxed(sides[0]), unboxed(sides[1])) : nil
         }
-        return stored.count == count ? stored : map { ($0.key, $0.value) }
+        if stored.count == count { return stored }
         #endif
+        return map { ($0.key, $0.value) }
     }
 }
 
