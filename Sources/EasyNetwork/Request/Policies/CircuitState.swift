@@ -28,7 +28,7 @@ struct CircuitState: Sendable {
         case freed
     }
 
-    private enum Phase {
+    private enum Phase: Equatable {
         case closed
         case open(until: TimeInterval)
         case trial
@@ -75,8 +75,8 @@ struct CircuitState: Sendable {
     mutating func succeeded(_ pass: Pass, at now: TimeInterval, _ breaker: CircuitBreaker) -> Change? {
         guard pass.number == number else { return nil }
         notBefore = -.infinity
-        guard case .trial = phase else {
-            if case .trusted = phase { (phase, failedTrialCount) = (.closed, 0) }
+        guard phase == .trial else {
+            if phase == .trusted { (phase, failedTrialCount) = (.closed, 0) }
             tally.add(isFailure: false, at: now, within: breaker.threshold.window)
             return nil
         }
@@ -88,7 +88,7 @@ struct CircuitState: Sendable {
 
     /// Notes that the trial has run for ``CircuitBreaker/trialTime``.
     mutating func ranLong(_ pass: Pass) -> Change? {
-        guard pass.number == number, case .trial = phase else { return nil }
+        guard pass.number == number, phase == .trial else { return nil }
         tally = CircuitTally()
         // Keep the number of the trial, so that its outcome counts.
         phase = .trusted
@@ -109,7 +109,7 @@ struct CircuitState: Sendable {
         if let retryAfter { notBefore = max(notBefore, now + min(retryAfter, CircuitBreaker.day)) }
         guard pass.number == number else { return nil }
         lastFailure = what
-        if pass.isTrial, !isClosed {
+        if pass.isTrial, phase != .closed {
             failedTrialCount += 1
         } else {
             tally.add(isFailure: true, at: now, within: breaker.threshold.window)
@@ -122,13 +122,9 @@ struct CircuitState: Sendable {
 
     /// Notes that a message's outcome is unknown or says nothing about the server.
     mutating func givenUp(_ pass: Pass, at now: TimeInterval) -> Change? {
-        guard pass.number == number, pass.isTrial, case .trial = phase else { return nil }
+        guard pass.number == number, pass.isTrial, phase == .trial else { return nil }
         enter(.open(until: now))
         return .freed
-    }
-
-    private var isClosed: Bool {
-        if case .closed = phase { true } else { false }
     }
 
     @discardableResult
