@@ -16,8 +16,6 @@ struct CookieStore {
     private var entries: [Entry] = []
     private var lastUse = 0
 
-    init() {}
-
     var count: Int { entries.count }
 
     /// Returns the cookies that have not expired, in the order of their creation.
