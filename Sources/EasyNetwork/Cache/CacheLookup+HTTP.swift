@@ -58,8 +58,8 @@ extension CacheLookup {
         // A credential that the host added limits the response to a partition, unless the response is public (section
         // 3.5).
         let isShared = !deposit.isCredentialAdded || partition != nil || stored.cacheControl.isPublic
-        var storability = HTTPStorability.notStorable
-        if isShared { storability = stored.storability(method: deposit.message.method, request: request) }
+        var storability =
+            isShared ? stored.storability(method: deposit.message.method, request: request) : .notStorable
         // A part does not make the whole response out of date.
         if entry.statusCode == 206, storability == .notStorable || stored.contents(bodyCount) == nil {
             storability = .unrelated

@@ -128,18 +128,14 @@ final class CacheLookup: Sendable {
         policy.sensitiveData.map { SHA256.digest(of: Data($0.utf8)).hexadecimal }
     }
 
-    /// The change of the cache after a response.
-    enum Keeping {
-        case store(CacheEntry)
-        /// The response must not be stored, and the stored entry is out of date.
-        case remove(key: String)
-        /// The response does not concern the entry.
-        case leave
-    }
-
-    func keeping(_ response: NetworkResponse, _ deposit: CacheDeposit, at date: Date) -> Keeping {
+    /// Returns the entry of a response, and whether it can be stored; nil for a request without a key.
+    func entry(
+        _ response: NetworkResponse,
+        _ deposit: CacheDeposit,
+        at date: Date
+    ) -> (entry: CacheEntry, storability: HTTPStorability)? {
         // After a redirect, HTTP uses the new URL, and an explicit policy the original one.
-        guard let key = policy.reading == .http ? self.key(for: deposit.message) : deposit.key else { return .leave }
+        guard let key = policy.reading == .http ? self.key(for: deposit.message) : deposit.key else { return nil }
         var header = NetworkCache.Entry(
             key: key,
             method: deposit.message.method.rawValue,
@@ -149,21 +145,17 @@ final class CacheLookup: Sendable {
             requestedAt: deposit.requestedAt,
             receivedAt: date
         )
+        let storability: HTTPStorability
         if policy.reading == .http {
-            let (stored, storability) = storedByHTTP(header, bodyCount: response.body.count, deposit)
-            switch storability {
-            case .storable: header = stored
-            case .notStorable: return .remove(key: key)
-            case .unrelated: return .leave
-            }
+            (header, storability) = storedByHTTP(header, bodyCount: response.body.count, deposit)
         } else {
-            // A part of a response is not stored.
-            guard response.statusCode != 206 else { return .leave }
             header.attributes = attributes
+            // A part of a response is not stored.
+            storability = response.statusCode == 206 ? .unrelated : .storable
         }
         // The field is secret and not used again.
         header.headers.remove("Set-Cookie")
-        return .store(CacheEntry(header: header, body: response.body))
+        return (CacheEntry(header: header, body: response.body), storability)
     }
 }
 
@@ -187,14 +179,14 @@ struct CacheDeposit: Sendable {
     func keep(_ response: NetworkResponse, at date: Date) {
         guard response.source != .cache else { return }
         if lookup.policy.reading == .http, message.method == .head { return update(by: response, at: date) }
-        switch lookup.keeping(response, self, at: date) {
-        case .store(let entry) where lookup.policy.isStorable?(response) ?? true:
+        guard let (entry, storability) = lookup.entry(response, self, at: date) else { return }
+        switch storability {
+        case .storable where lookup.policy.isStorable?(response) ?? true:
             lookup.cache.store(entry, in: lookup.policy.storage, askedIn: generation)
         // By the rules of HTTP, a newer whole response makes the entry out of date.
-        case .store(let entry) where lookup.policy.reading == .http && entry.header.statusCode != 206:
+        case .storable where lookup.policy.reading == .http && entry.header.statusCode != 206, .notStorable:
             lookup.cache.remove(entry.header.key)
-        case .remove(let key): lookup.cache.remove(key)
-        case .store, .leave: return
+        case .storable, .unrelated: return
         }
     }
 }

@@ -72,7 +72,7 @@ extension EasyNetworkService {
                 key: cache.key(for: snapshot.message),
                 isCredentialAdded: snapshot.credentialState?.isExempt == false
             ),
-            case .store(let entry) = deposit.lookup.keeping(response, deposit, at: date)
+            case (let entry, .storable)? = deposit.lookup.entry(response, deposit, at: date)
         else {
             throw NetworkError(code: .invalidRequest, message: "the request's policy does not store this response")
         }

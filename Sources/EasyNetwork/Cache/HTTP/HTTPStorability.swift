@@ -1,6 +1,6 @@
 import Foundation
 
-/// The permission to store a response in a private cache (RFC 9111, section 3).
+/// The permission to store a response in a private cache (RFC 9111, section 3), or under an explicit policy.
 ///
 /// A private cache can store responses with `private`, and responses to requests with credentials (section 3.5).
 enum HTTPStorability: Hashable, Sendable {
