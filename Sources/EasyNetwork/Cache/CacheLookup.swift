@@ -48,9 +48,7 @@ final class CacheLookup: Sendable {
     ) {
         guard let key else { return completion(.failure(.noKey)) }
         if case .pass(let miss) = order { return completion(.failure(miss)) }
-        let isPromoting = policy.storesInMemory
-        guard policy.reading == .http else { return cache.load(key, isPromoting: isPromoting, completion: completion) }
-        cache.load(key, for: message.headers, isPromoting: isPromoting, completion: completion)
+        cache.load(key, for: message.headers, isPromoting: policy.storesInMemory, completion: completion)
     }
 
     /// - Returns: nil for a request without a key; see ``CachePolicy``.

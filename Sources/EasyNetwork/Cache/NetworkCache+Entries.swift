@@ -20,7 +20,7 @@ extension NetworkCache {
     }
 
     /// Loads the response of a URL whose nominated fields match a request, or another response of the URL if none
-    /// matches.
+    /// matches. An entry of an explicit policy has no nominated fields.
     func load(
         _ key: String,
         for request: HTTPHeaders,
