@@ -32,9 +32,6 @@ final class GzipCompressor {
         }
     }
 
-    /// Throws if there is no compressor.
-    static func check() throws(NetworkError) {}
-
     /// - Returns: the compressed bytes that are complete so far; often empty.
     func compress(_ data: Data) throws(NetworkError) -> Data {
         checksum.append(data)
@@ -48,9 +45,7 @@ final class GzipCompressor {
         do { try filter.finalize() } catch { throw Self.failure(error.localizedDescription) }
         var rest = exchange(&output.bytes, with: Data())
         for number in [checksum.value, count] {
-            for shift in stride(from: UInt32(0), to: 32, by: 8) {
-                rest.append(UInt8(truncatingIfNeeded: number >> shift))
-            }
+            withUnsafeBytes(of: number.littleEndian) { rest.append(contentsOf: $0) }
         }
         return rest
     }
@@ -62,7 +57,7 @@ final class GzipCompressor {
     private static let isFound = cgzip_load()
 
     init() throws(NetworkError) {
-        try Self.check()
+        guard Self.isFound else { throw Self.failure("zlib (libz.so.1) was not found; install it") }
         guard let writer = cgzip_new() else { throw Self.failure("no memory is left") }
         self.writer = writer
         output = .allocate(capacity: Self.capacity)
@@ -71,11 +66,6 @@ final class GzipCompressor {
     deinit {
         cgzip_free(writer)
         output.deallocate()
-    }
-
-    /// Throws if there is no compressor.
-    static func check() throws(NetworkError) {
-        guard isFound else { throw failure("zlib (libz.so.1) was not found; install it") }
     }
 
     /// - Returns: the compressed bytes that are complete so far; often empty.
@@ -109,11 +99,7 @@ final class GzipCompressor {
     }
     #else
     init() throws(NetworkError) {
-        try Self.check()
-    }
-
-    static func check() throws(NetworkError) {
-        throw failure("this platform has no compressor")
+        throw Self.failure("this platform has no compressor")
     }
 
     func compress(_ data: Data) throws(NetworkError) -> Data { data }

@@ -61,7 +61,8 @@ extension TransportBody {
             return .data(try compressor.compress(data) + compressor.finish())
         }
         guard let stream = try stream(), stream.length != 0 else { return nil }
-        try GzipCompressor.check()
+        // Fail now, instead of during the transmission, if there is no compressor.
+        _ = try GzipCompressor()
         return .stream(
             TransportBodyStream(isReplayable: stream.isReplayable, pieces: { GzippedPieces(stream: stream) })
         )
@@ -76,13 +77,9 @@ private struct GzippedPieces: AsyncSequence, Sendable {
 
     struct Iterator: AsyncIteratorProtocol {
         let stream: TransportBodyStream
-        private var state: (reader: any BodyReader, compressor: GzipCompressor)?
-        private var count = 0
-        private var isOver = false
-
-        init(stream: TransportBodyStream) {
-            self.stream = stream
-        }
+        var state: (reader: any BodyReader, compressor: GzipCompressor)?
+        var count = 0
+        var isOver = false
 
         mutating func next() async throws -> Data? {
             if isOver { return nil }
