@@ -55,14 +55,16 @@ enum CacheKey {
     }
 
     private static func address(_ url: URL, without ignored: Set<String>) -> String {
-        let text = url.absoluteString
-        guard !ignored.isEmpty || text.utf8.contains(UInt8(ascii: "#")) else { return text }
-        guard var parts = URLComponents(string: text) else { return text }
-        parts.percentEncodedFragment = nil
-        if !ignored.isEmpty, let items = parts.percentEncodedQueryItems {
-            let kept = items.filter { !ignored.contains($0.name.removingPercentEncoding ?? $0.name) }
-            parts.percentEncodedQueryItems = kept.isEmpty ? nil : kept
-        }
+        let text = url.textWithoutFragment
+        guard !ignored.isEmpty, var parts = URLComponents(string: text), let items = parts.percentEncodedQueryItems
+        else { return text }
+        let kept = items.filter { !ignored.contains($0.name.removingPercentEncoding ?? $0.name) }
+        parts.percentEncodedQueryItems = kept.isEmpty ? nil : kept
         return parts.string ?? text
     }
+}
+
+extension URL {
+    /// The absolute URL, without a fragment.
+    var textWithoutFragment: String { String(Substring(absoluteString.utf8.prefix { $0 != UInt8(ascii: "#") })) }
 }

@@ -80,14 +80,7 @@ extension HTTPHeaders {
             .compactMap { try? URLBuilder.url(resolving: $0, against: target, what: "it") }
             .filter { $0.origin == origin }
         var seen: Set<URL> = []
-        return ([target] + named).compactMap(\.withoutFragment).filter { seen.insert($0).inserted }
-    }
-}
-
-extension URL {
-    fileprivate var withoutFragment: URL? {
-        var components = URLComponents(url: absoluteURL, resolvingAgainstBaseURL: true)
-        components?.fragment = nil
-        return components?.url
+        let urls = ([target] + named).compactMap { URL(string: $0.textWithoutFragment) }
+        return urls.filter { seen.insert($0).inserted }
     }
 }
