@@ -104,11 +104,6 @@ extension Cookie {
     }
 }
 
-extension Cookie: CustomReflectable {
-    /// A mirror without children, so that a dump shows no value.
-    var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
 // MARK: - Set-Cookie
 
 extension Cookie {
