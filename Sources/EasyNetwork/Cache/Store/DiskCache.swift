@@ -286,9 +286,7 @@ extension DiskCache {
     }
 
     private static func isHexadecimal(_ text: some StringProtocol) -> Bool {
-        text.utf8.allSatisfy {
-            UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0
-        }
+        text.utf8.allSatisfy { $0.isHexDigit && $0 == $0.lowercasedASCII }
     }
 
     /// Returns whether a UUID and `tmp` follow the name of an entry.
