@@ -132,7 +132,7 @@ public struct RetryPolicy: Hashable, Sendable {
                 // A number with more digits than a Double can represent still means a finite time.
                 return min(Double(text) ?? .greatestFiniteMagnitude, .greatestFiniteMagnitude)
             }
-            return Date(httpText: text.trimmed, now: now).map { max(0, $0.timeIntervalSince(now)) }
+            return Date(httpText: text, now: now).map { max(0, $0.timeIntervalSince(now)) }
         }.max()
     }
 }
