@@ -186,15 +186,11 @@ private struct MultipartPart: Sendable {
         lines += "\r\n"
         if let contentType {
             guard HTTPSyntax.isFieldValue(contentType.utf8) else {
-                throw failure("the content type must not contain line breaks or control characters")
+                throw .invalidRequest("\(label): the content type must not contain line breaks or control characters")
             }
             lines += "Content-Type: \(contentType)\r\n"
         }
         return lines + "\r\n"
-    }
-
-    private func failure(_ reason: String) -> NetworkError {
-        .invalidRequest("\(label): \(reason)")
     }
 
     private func escape(_ text: String, _ role: String) throws(NetworkError) -> String {
@@ -206,7 +202,7 @@ private struct MultipartPart: Sendable {
             case UInt8(ascii: "\r"): bytes += "%0D".utf8
             case UInt8(ascii: "\n"): bytes += "%0A".utf8
             // A reader written in C would treat NUL as the end of the string.
-            case 0..<0x20, 0x7F: throw failure("\(role) must not contain control characters")
+            case 0..<0x20, 0x7F: throw .invalidRequest("\(label): \(role) must not contain control characters")
             default: bytes.append(byte)
             }
         }
