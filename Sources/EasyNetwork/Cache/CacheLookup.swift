@@ -92,22 +92,18 @@ final class CacheLookup: Sendable {
     // MARK: - Explicit policies
 
     private func judgeByPolicy(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
-        if let miss = miss(entry.header, date) { return refusal(miss, message) }
-        return .answer(NetworkResponse(entry, headers: entry.header.headers), isRefreshed: false)
-    }
-
-    /// Returns the reason why the entry is not valid, or nil if it is.
-    private func miss(_ header: NetworkCache.Entry, _ date: Date) -> CacheMiss? {
+        let (header, attributes) = (entry.header, entry.header.attributes)
         if let maximumAge = policy.maximumAge {
             let age = date.timeIntervalSince(header.receivedAt)
             // If the clock has been set back, the age is unknown.
-            guard age >= 0, age <= maximumAge else { return .expired }
+            guard age >= 0, age <= maximumAge else { return refusal(.expired, message) }
         }
-        if header.attributes[Self.version] != String(policy.version) { return .version }
-        if header.attributes[Self.sensitiveData] != sensitiveDigest { return .sensitiveData }
+        guard attributes[Self.version] == String(policy.version) else { return refusal(.version, message) }
+        guard attributes[Self.sensitiveData] == sensitiveDigest else { return refusal(.sensitiveData, message) }
         // Compare the app's version only if the policy names one.
-        if policy.appVersion != nil, header.attributes[Self.appVersion] != policy.appVersion { return .appVersion }
-        return nil
+        guard policy.appVersion == nil || attributes[Self.appVersion] == policy.appVersion
+        else { return refusal(.appVersion, message) }
+        return .answer(NetworkResponse(entry, headers: header.headers), isRefreshed: false)
     }
 
     private static let version = "version"
