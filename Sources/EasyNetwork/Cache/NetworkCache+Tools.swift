@@ -74,23 +74,23 @@ extension NetworkCache {
 
     /// - Parameter isRemoved: nil for all entries.
     private func remove(matching isRemoved: CacheCoordinator.Removal?) async throws(NetworkError) {
-        let failure = await withCheckedContinuation { continuation in
+        let result: Result<Void?, any Error> = await withCheckedContinuation { continuation in
             let candidates = coordinator.withLock { coordinator in
                 let (number, candidates) = coordinator.beginRemoval(isRemoved ?? { _ in true })
                 disk?.add { [disk] in
-                    let failure = disk?.removeAll(where: isRemoved, now: self.clock.date)
+                    let result = Result { try disk?.removeAll(where: isRemoved, now: self.clock.date) }
                     let removal = self.coordinator.withLock { $0.endRemoval(number) }
                     // Release the closure outside of the lock.
                     withExtendedLifetime(removal) {}
-                    continuation.resume(returning: failure)
+                    continuation.resume(returning: result)
                 }
                 return candidates
             }
             let dropped = candidates.filter { isRemoved?($0.header) ?? true }
             withCoordinator { $0.drop(dropped) }
-            if disk == nil { continuation.resume(returning: nil) }
+            if disk == nil { continuation.resume(returning: .success(nil)) }
         }
-        guard let failure else { return }
+        guard case .failure(let failure) = result else { return }
         let directory = disk?.limits.directory.path ?? ""
         throw .invalidRequest("an entry of the cache in \(directory) cannot be removed", underlying: failure)
     }

@@ -177,22 +177,18 @@ extension DiskCache {
     /// Removes the selected files, and unusable ones.
     ///
     /// - Parameter isRemoved: selects the files; nil for all files.
-    /// - Returns: the first failure. All other files are removed.
-    func removeAll(where isRemoved: ((NetworkCache.Entry) -> Bool)?, now: Date) -> (any Error)? {
+    /// - Throws: the first failure. All other files are removed.
+    func removeAll(where isRemoved: ((NetworkCache.Entry) -> Bool)?, now: Date) throws {
         var failure: (any Error)?
-        do {
-            for name in try names(now: now) {
-                do {
-                    if let isRemoved, let header = try header(named: name), !isRemoved(header) { continue }
-                    try remove(named: name)
-                } catch {
-                    failure = failure ?? error
-                }
+        for name in try names(now: now) {
+            do {
+                if let isRemoved, let header = try header(named: name), !isRemoved(header) { continue }
+                try remove(named: name)
+            } catch {
+                failure = failure ?? error
             }
-        } catch {
-            failure = error
         }
-        return failure
+        if let failure { throw failure }
     }
 
     /// Removes an unusable file, unless it has been replaced.
