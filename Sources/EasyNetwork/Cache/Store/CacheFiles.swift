@@ -24,7 +24,7 @@ package class CacheFiles: @unchecked Sendable {
     package func look(_ path: String) throws -> Status? {
         var found = stat()
         try Self.check(lstat(path, &found))
-        return Self.status(found)
+        return found.st_mode & S_IFMT == S_IFREG ? Self.status(found) : nil
     }
 
     /// Reads the first bytes of a regular file, which can be replaced at the same time.
@@ -35,7 +35,7 @@ package class CacheFiles: @unchecked Sendable {
         // Don't follow links, because the cache creates none.
         let (descriptor, found) = try RegularFile.open(path, O_RDONLY)
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        guard let status = Self.status(found) else { throw POSIXError(.EISDIR) }
+        let status = Self.status(found)
         return (try file.read(upToCount: count(status.size)) ?? Data(), status)
     }
 
@@ -100,9 +100,7 @@ package class CacheFiles: @unchecked Sendable {
         throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
     }
 
-    /// - Returns: nil for anything except a regular file.
-    private static func status(_ found: stat) -> Status? {
-        guard found.st_mode & S_IFMT == S_IFREG else { return nil }
+    private static func status(_ found: stat) -> Status {
         #if canImport(Darwin)
         let time = found.st_mtimespec
         #else
