@@ -100,9 +100,7 @@ extension CacheControl {
 
     /// The fields of `no-cache="…"`, in lowercase. The response can be used without them (section 5.2.2.4).
     var fieldsNotToStore: Set<String> {
-        directives.reduce(into: []) { fields, directive in
-            if directive.name == "no-cache" { fields.formUnion(Self.omissibleFields(directive) ?? []) }
-        }
+        Set(directives.filter { $0.name == "no-cache" }.flatMap { Self.omissibleFields($0) ?? [] })
     }
 
     /// The fields that define the response or its caching.
