@@ -17,43 +17,33 @@ import FoundationNetworking
 ///
 /// For settings that all requests of a server share, see <doc:ParametersAndBodies>.
 public struct RequestOptions: Sendable {
-    /// The values of the properties below. Code that reads several of them reads this struct, whose properties are
-    /// stored.
+    /// The options that have references, or many parts. Code that reads several of them reads this struct, whose
+    /// properties are stored.
     struct Values: Sendable {
         var baseURL: URL?
-        var useCDN: Bool
         var queryEncoder: QueryEncoder?
         var omittedHeaders: Set<String>
         var filters: [@Sendable (inout RequestDraft) throws -> Void]?
         var interceptors: [any RequestInterceptor]
         var idempotencyKey: String?
-        var sendsTraceContext: Bool?
         var customURLRequest: URLRequest?
-        var allowsCellularAccess: Bool
-        var networkServiceType: URLRequest.NetworkServiceType
         var credential: HTTPCredential?
-        var isAuthenticated: Bool
         var cookies: CookieJar?
-        var usesCookies: Bool
-        var timeout: TimeInterval?
         var deadlines: TransportDeadlines?
-        var overallTimeout: TimeInterval?
         var retry: RetryPolicy?
         var circuitBreaker: CircuitBreaker?
         var redirects: RedirectPolicy?
         var cache: CachePolicy?
         var validation: ResponseValidation?
         var decoder: ResponseDecoder?
-        var priority: Operation.QueuePriority
-        var repeatPolicy: RepeatPolicy
         var repeatKey: String?
         var resuming: ResumableUpload?
         var body: RequestBody?
         var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)?
     }
 
-    /// The values are in a shared object, because several steps of a call read them, and all requests without options
-    /// share one.
+    /// These options are in a shared object, because several steps of a call copy and read the options, and all
+    /// requests without options share one. Flags and numbers cost less to copy, and are stored by themselves.
     private var storage: Shared<Values>
 
     var values: Values { _read { yield storage.value } }
@@ -70,10 +60,7 @@ public struct RequestOptions: Sendable {
     }
 
     /// Whether ``HostSettings/cdnURL`` is the base URL, if the host has one. Defaults to `false`.
-    public var useCDN: Bool {
-        get { storage.value.useCDN }
-        set { storage.value.useCDN = newValue }
-    }
+    public var useCDN: Bool
 
     // MARK: The message
 
@@ -113,10 +100,7 @@ public struct RequestOptions: Sendable {
 
     /// Whether the messages carry their trace, see ``HostSettings/sendsTraceContext``. If true, they carry it to the
     /// origin of the request, even if that is not the host's. Defaults to `nil`: the host's setting.
-    public var sendsTraceContext: Bool? {
-        get { storage.value.sendsTraceContext }
-        set { storage.value.sendsTraceContext = newValue }
-    }
+    public var sendsTraceContext: Bool?
 
     /// A complete message, which replaces the whole request except ``timeout``, ``deadlines`` and the rules for
     /// responses. It is sent unchanged, without the host's headers, filters, credentials, cookies and traces, and the
@@ -130,16 +114,10 @@ public struct RequestOptions: Sendable {
     }
 
     /// Whether the request can use a cellular network. Defaults to `true`. It has an effect only on Apple's platforms.
-    public var allowsCellularAccess: Bool {
-        get { storage.value.allowsCellularAccess }
-        set { storage.value.allowsCellularAccess = newValue }
-    }
+    public var allowsCellularAccess: Bool
 
     /// The kind of traffic. Defaults to `default`. It has an effect only on Apple's platforms.
-    public var networkServiceType: URLRequest.NetworkServiceType {
-        get { storage.value.networkServiceType }
-        set { storage.value.networkServiceType = newValue }
-    }
+    public var networkServiceType: URLRequest.NetworkServiceType
 
     // MARK: The user
 
@@ -153,10 +131,7 @@ public struct RequestOptions: Sendable {
 
     /// Whether the host's ``HostSettings/authentication`` applies. Set it to false for a request that signs in: the
     /// request then carries no older credential, and a rejection is its response. Defaults to `true`.
-    public var isAuthenticated: Bool {
-        get { storage.value.isAuthenticated }
-        set { storage.value.isAuthenticated = newValue }
-    }
+    public var isAuthenticated: Bool
 
     /// The cookies of this request. Defaults to `nil`: the host's.
     public var cookies: CookieJar? {
@@ -165,10 +140,7 @@ public struct RequestOptions: Sendable {
     }
 
     /// Whether cookies are sent and stored. Defaults to `true`.
-    public var usesCookies: Bool {
-        get { storage.value.usesCookies }
-        set { storage.value.usesCookies = newValue }
-    }
+    public var usesCookies: Bool
 
     // MARK: The upload
 
@@ -184,10 +156,7 @@ public struct RequestOptions: Sendable {
 
     /// The timeout of one attempt in seconds, from its start to its last byte. Defaults to `nil`: the timeout of
     /// ``deadlines``.
-    public var timeout: TimeInterval? {
-        get { storage.value.timeout }
-        set { storage.value.timeout = newValue }
-    }
+    public var timeout: TimeInterval?
 
     /// The deadlines of one attempt. Defaults to `nil`: the host's.
     public var deadlines: TransportDeadlines? {
@@ -198,10 +167,7 @@ public struct RequestOptions: Sendable {
     /// The timeout of all attempts together in seconds, from building the request to its last byte, including delays
     /// and redirects but not the time in a queue. When it has passed, the request fails with
     /// ``NetworkError/Code/timedOut``. Defaults to `nil`: no limit.
-    public var overallTimeout: TimeInterval? {
-        get { storage.value.overallTimeout }
-        set { storage.value.overallTimeout = newValue }
-    }
+    public var overallTimeout: TimeInterval?
 
     // MARK: The response
 
@@ -260,17 +226,11 @@ public struct RequestOptions: Sendable {
     // MARK: The queue
 
     /// The priority of the request in a queue. Defaults to `normal`.
-    public var priority: Operation.QueuePriority {
-        get { storage.value.priority }
-        set { storage.value.priority = newValue }
-    }
+    public var priority: Operation.QueuePriority
 
     /// The rule for the request while a request like it waits or runs in the same queue. Defaults to
     /// ``RepeatPolicy/allow``.
-    public var repeatPolicy: RepeatPolicy {
-        get { storage.value.repeatPolicy }
-        set { storage.value.repeatPolicy = newValue }
-    }
+    public var repeatPolicy: RepeatPolicy
 
     /// The key that requests share to be alike for ``repeatPolicy``. Defaults to `nil`, which compares the messages
     /// that would be sent; a request with its own ``interceptors`` is then like no other.
@@ -313,35 +273,35 @@ public struct RequestOptions: Sendable {
         storage = Shared(
             Values(
                 baseURL: baseURL,
-                useCDN: useCDN,
                 queryEncoder: queryEncoder,
                 omittedHeaders: omittedHeaders,
                 filters: filters,
                 interceptors: interceptors,
                 idempotencyKey: idempotencyKey,
-                sendsTraceContext: sendsTraceContext,
                 customURLRequest: customURLRequest,
-                allowsCellularAccess: allowsCellularAccess,
-                networkServiceType: networkServiceType,
                 credential: credential,
-                isAuthenticated: isAuthenticated,
                 cookies: cookies,
-                usesCookies: usesCookies,
-                timeout: timeout,
                 deadlines: deadlines,
-                overallTimeout: overallTimeout,
                 retry: retry,
                 circuitBreaker: circuitBreaker,
                 redirects: redirects,
                 cache: cache,
                 validation: validation,
                 decoder: decoder,
-                priority: priority,
-                repeatPolicy: repeatPolicy,
                 repeatKey: repeatKey,
                 resuming: resuming
             )
         )
+        self.useCDN = useCDN
+        self.sendsTraceContext = sendsTraceContext
+        self.allowsCellularAccess = allowsCellularAccess
+        self.networkServiceType = networkServiceType
+        self.isAuthenticated = isAuthenticated
+        self.usesCookies = usesCookies
+        self.timeout = timeout
+        self.overallTimeout = overallTimeout
+        self.priority = priority
+        self.repeatPolicy = repeatPolicy
     }
 
     /// Returns a copy with changes.

@@ -182,7 +182,7 @@ extension Call.Attempts {
     /// The redirect policy can allow other origins.
     private func addTrace(_ trace: TraceContext, to message: inout TransportRequest) {
         let options = snapshot.options
-        guard options.values.sendsTraceContext ?? host.settings.sendsTraceContext, options.customURLRequest == nil,
+        guard options.sendsTraceContext ?? host.settings.sendsTraceContext, options.customURLRequest == nil,
             message.headers["traceparent"] == nil
         else { return }
         let isElsewhere =

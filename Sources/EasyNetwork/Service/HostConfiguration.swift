@@ -272,10 +272,8 @@ public final class HostConfiguration: Sendable {
     {
         settings.authentication.map { authentication in
             var credentialState = authentication.begin(message.url, base: settings.baseURL)
-            let options = options.values
-            if message.headers["Authorization"] != nil || !options.isAuthenticated || options.customURLRequest != nil {
-                credentialState.isExempt = true
-            }
+            let isOwn = message.headers["Authorization"] != nil || options.values.customURLRequest != nil
+            if isOwn || !options.isAuthenticated { credentialState.isExempt = true }
             return credentialState
         }
     }
@@ -294,7 +292,7 @@ public final class HostConfiguration: Sendable {
 
     /// Returns the cookie jar of a request; nil if the request uses no cookies.
     func jar(_ options: RequestOptions) -> CookieJar? {
-        guard let jar = options.values.cookies ?? settings.cookies, options.values.usesCookies,
+        guard let jar = options.values.cookies ?? settings.cookies, options.usesCookies,
             options.values.customURLRequest == nil
         else { return nil }
         return jar

@@ -14,9 +14,9 @@ package enum RequestBuilder {
         noteContentType: (_ given: String, _ sent: String) -> Void = { _, _ in }
     ) throws(NetworkError) -> TransportRequest {
         var deadlines = try host.deadlines(options)
-        if let timeout = options.values.timeout { deadlines.total = try positive(timeout, "timeout") }
+        if let timeout = options.timeout { deadlines.total = try positive(timeout, "timeout") }
         if let custom = options.values.customURLRequest {
-            return try message(from: custom, deadlines, allowsCellularAccess: options.values.allowsCellularAccess)
+            return try message(from: custom, deadlines, allowsCellularAccess: options.allowsCellularAccess)
         }
         do {
             try request.validateParameters()
@@ -84,8 +84,8 @@ package enum RequestBuilder {
             headers,
             body,
             deadlines,
-            allowsCellularAccess: options.values.allowsCellularAccess,
-            networkServiceType: options.values.networkServiceType
+            allowsCellularAccess: options.allowsCellularAccess,
+            networkServiceType: options.networkServiceType
         )
         // The URL was made from checked parts, so only the method and the headers are checked.
         if method != .get { try message.checkMethod() }
@@ -95,7 +95,7 @@ package enum RequestBuilder {
 
     /// Returns the base URL; nil if neither the request nor the host sets one.
     static func base(_ options: RequestOptions, _ host: HostConfiguration) throws(NetworkError) -> URLParts? {
-        guard let other = options.values.baseURL ?? (options.values.useCDN ? host.settings.cdnURL : nil) else {
+        guard let other = options.values.baseURL ?? (options.useCDN ? host.settings.cdnURL : nil) else {
             return try host.base?.get()
         }
         return try URLBuilder.parts(ofBase: other.absoluteString)
@@ -123,7 +123,7 @@ package enum RequestBuilder {
     }
 
     static func overallTimeout(_ options: RequestOptions) throws(NetworkError) -> TimeInterval? {
-        guard let seconds = options.values.overallTimeout else { return nil }
+        guard let seconds = options.overallTimeout else { return nil }
         return try positive(seconds, "overall timeout")
     }
 
