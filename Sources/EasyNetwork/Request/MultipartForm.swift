@@ -38,12 +38,7 @@ public struct MultipartForm: Sendable {
     ///   - name: the name of the field.
     ///   - filename: the file name. Defaults to `nil`, which sends none.
     ///   - contentType: the Content-Type. Defaults to `nil`, which sends none and means plain text.
-    public mutating func append(
-        _ text: String,
-        name: String,
-        filename: String? = nil,
-        contentType: String? = nil
-    ) {
+    public mutating func append(_ text: String, name: String, filename: String? = nil, contentType: String? = nil) {
         append(.data(Data(text.utf8)), name, filename, contentType)
     }
 
@@ -56,12 +51,7 @@ public struct MultipartForm: Sendable {
     ///     has one.
     ///   - contentType: the Content-Type. Defaults to `nil`, which derives it from the extension of `filename`, and
     ///     sends none without a `filename`.
-    public mutating func append(
-        _ data: Data,
-        name: String,
-        filename: String? = nil,
-        contentType: String? = nil
-    ) {
+    public mutating func append(_ data: Data, name: String, filename: String? = nil, contentType: String? = nil) {
         append(.data(data), name, filename, contentType ?? filename.map(Self.contentType))
     }
 
@@ -72,12 +62,7 @@ public struct MultipartForm: Sendable {
     ///   - name: the name of the field.
     ///   - filename: the file name to send. Defaults to `nil`, the file's own name without its folders.
     ///   - contentType: the Content-Type. Defaults to `nil`, which derives it from the extension of the file name.
-    public mutating func append(
-        file: URL,
-        name: String,
-        filename: String? = nil,
-        contentType: String? = nil
-    ) {
+    public mutating func append(file: URL, name: String, filename: String? = nil, contentType: String? = nil) {
         let filename = filename ?? file.lastPathComponent
         append(.file(file), name, filename, contentType ?? Self.contentType(ofFileNamed: filename))
     }

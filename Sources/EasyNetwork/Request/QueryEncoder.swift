@@ -163,11 +163,7 @@ extension QueryEncoder {
 
     /// Creates an encoder with the former labels of the properties.
     // Disfavored, because otherwise a call without any of these labels, such as `QueryEncoder()`, would be ambiguous.
-    @available(
-        *,
-        deprecated,
-        renamed: "init(arrayStyle:usesDotNotation:usesNumericBools:nullSuffix:encodeDate:)"
-    )
+    @available(*, deprecated, renamed: "init(arrayStyle:usesDotNotation:usesNumericBools:nullSuffix:encodeDate:)")
     @_disfavoredOverload
     public init(
         arrays: ArrayStyle = .brackets,

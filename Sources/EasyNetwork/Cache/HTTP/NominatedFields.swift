@@ -15,12 +15,7 @@ struct NominatedFields: Hashable, Codable, Sendable {
     ///   - names: additional fields that responses depend on.
     ///   - request: the fields as they were sent, with credentials and cookies.
     ///   - part: the bytes of a 206. Defaults to nil: the response is whole.
-    init(
-        vary response: HTTPHeaders,
-        and names: [String] = [],
-        of request: HTTPHeaders,
-        part: ContentRange? = nil
-    ) {
+    init(vary response: HTTPHeaders, and names: [String] = [], of request: HTTPHeaders, part: ContentRange? = nil) {
         for name in response.listMembers("Vary") + names {
             guard name != "*", HTTPSyntax.isToken(name.utf8) else {
                 matchesNone = true

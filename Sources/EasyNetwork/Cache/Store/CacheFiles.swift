@@ -87,11 +87,7 @@ package class CacheFiles: @unchecked Sendable {
         // Files inherit the protection class of their directory.
         attributes[.protectionKey] = FileProtectionType.completeUntilFirstUserAuthentication
         #endif
-        try FileManager.default.createDirectory(
-            atPath: path,
-            withIntermediateDirectories: true,
-            attributes: attributes
-        )
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true, attributes: attributes)
     }
 
     @discardableResult
