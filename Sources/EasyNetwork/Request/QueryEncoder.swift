@@ -223,13 +223,8 @@ extension JSONEncoder {
         let json = JSONEncoder()
         json.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         json.dateEncodingStrategy = .custom { date, container in
-            let value: JSONValue
-            do throws(EncodingError) {
-                value = try JSONValue.date(date, encoder, 0)
-            } catch {
-                throw error.under(container.codingPath)
-            }
-            try value.encode(to: container)
+            let value = Result { () throws(EncodingError) in try JSONValue.date(date, encoder, 0) }
+            try value.mapError { $0.under(container.codingPath) }.get().encode(to: container)
         }
         return json
     }
