@@ -32,22 +32,23 @@ final class GzipCompressor {
         }
     }
 
-    /// - Returns: the compressed bytes that are complete so far; often empty.
-    func compress(_ data: Data) throws(NetworkError) -> Data {
+    /// - Parameter isLast: whether nothing follows the bytes. Defaults to `false`.
+    /// - Returns: the compressed bytes that are complete so far, often none; with `isLast`, all that remain.
+    func compress(_ data: Data, isLast: Bool = false) throws(NetworkError) -> Data {
         checksum.append(data)
         count &+= UInt32(truncatingIfNeeded: data.count)
-        do { try filter.write(data) } catch { throw Self.failure(error.localizedDescription) }
-        return exchange(&output.bytes, with: Data())
-    }
-
-    /// - Returns: the remaining bytes.
-    func finish() throws(NetworkError) -> Data {
-        do { try filter.finalize() } catch { throw Self.failure(error.localizedDescription) }
-        var rest = exchange(&output.bytes, with: Data())
-        for number in [checksum.value, count] {
-            withUnsafeBytes(of: number.littleEndian) { rest.append(contentsOf: $0) }
+        do {
+            // The filter would take empty data for the end.
+            if !data.isEmpty { try filter.write(data) }
+            if isLast { try filter.finalize() }
+        } catch {
+            throw Self.failure(error.localizedDescription)
         }
-        return rest
+        var result = exchange(&output.bytes, with: Data())
+        for number in isLast ? [checksum.value, count] : [] {
+            withUnsafeBytes(of: number.littleEndian) { result.append(contentsOf: $0) }
+        }
+        return result
     }
     #elseif os(Linux) && canImport(CCurl)
     private let writer: OpaquePointer
@@ -68,17 +69,9 @@ final class GzipCompressor {
         output.deallocate()
     }
 
-    /// - Returns: the compressed bytes that are complete so far; often empty.
-    func compress(_ data: Data) throws(NetworkError) -> Data {
-        try write(data, isLast: false)
-    }
-
-    /// - Returns: the remaining bytes.
-    func finish() throws(NetworkError) -> Data {
-        try write(Data(), isLast: true)
-    }
-
-    private func write(_ data: Data, isLast: Bool) throws(NetworkError) -> Data {
+    /// - Parameter isLast: whether nothing follows the bytes. Defaults to `false`.
+    /// - Returns: the compressed bytes that are complete so far, often none; with `isLast`, all that remain.
+    func compress(_ data: Data, isLast: Bool = false) throws(NetworkError) -> Data {
         var result = Data()
         let isWritten = data.withUnsafeBytes { bytes in
             let input = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
@@ -102,9 +95,7 @@ final class GzipCompressor {
         throw Self.failure("this platform has no compressor")
     }
 
-    func compress(_ data: Data) throws(NetworkError) -> Data { data }
-
-    func finish() throws(NetworkError) -> Data { Data() }
+    func compress(_ data: Data, isLast: Bool = false) throws(NetworkError) -> Data { data }
     #endif
 
     private static func failure(_ reason: String) -> NetworkError {

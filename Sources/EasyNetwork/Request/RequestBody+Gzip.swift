@@ -58,7 +58,7 @@ extension TransportBody {
         if case .data(let data) = self {
             guard !data.isEmpty else { return nil }
             let compressor = try GzipCompressor()
-            return .data(try compressor.compress(data) + compressor.finish())
+            return .data(try compressor.compress(data) + compressor.compress(Data(), isLast: true))
         }
         guard let stream = try stream(), stream.length != 0 else { return nil }
         // Fail now, instead of during the transmission, if there is no compressor.
@@ -95,7 +95,7 @@ private struct GzippedPieces: AsyncSequence, Sendable {
             if let error = stream.lengthError(count) { throw error }
             isOver = true
             state = nil
-            return try compressor.finish()
+            return try compressor.compress(Data(), isLast: true)
         }
     }
 }
