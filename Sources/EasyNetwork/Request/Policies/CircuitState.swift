@@ -55,21 +55,14 @@ struct CircuitState: Sendable {
 
     /// Returns the refusal that a message would get at a time, or nil if it can be sent.
     func refusal(at now: TimeInterval) -> Admission? {
-        switch phase {
-        case .closed, .trusted: return nil
-        case .trial: return .refused(seconds: nil)
-        case .open(let until):
-            let seconds = max(until, notBefore) - now
-            return seconds > 0 ? .refused(seconds: seconds) : nil
-        }
+        if phase == .trial { return .refused(seconds: nil) }
+        return nextTrial.flatMap { $0 > now ? .refused(seconds: $0 - now) : nil }
     }
 
     mutating func mayCall(at now: TimeInterval) -> Admission {
         if let refusal = refusal(at: now) { return refusal }
-        switch phase {
-        case .closed, .trusted: return .go(Pass(number: number, isTrial: false))
-        case .open, .trial: return .go(Pass(number: enter(.trial), isTrial: true))
-        }
+        let isTrial = nextTrial != nil
+        return .go(Pass(number: isTrial ? enter(.trial) : number, isTrial: isTrial))
     }
 
     mutating func succeeded(_ pass: Pass, at now: TimeInterval, _ breaker: CircuitBreaker) -> Change? {
