@@ -43,10 +43,13 @@ extension Set<Int> {
     }
 }
 
-extension KeyPath where Value: Equatable {
-    /// Returns the property of a value; `nil` if it equals the property of the standard value.
-    package func change(of value: Root, from standard: Root) -> Value? {
-        let property = value[keyPath: self]
-        return property == standard[keyPath: self] ? nil : property
+/// The properties of a value that differ from the properties of a standard value, for its description.
+struct Changes<Root> {
+    let value: Root
+    let standard: Root
+
+    /// The property; nil if it equals the property of the standard value.
+    subscript<Value: Equatable>(property: KeyPath<Root, Value>) -> Value? {
+        value[keyPath: property] == standard[keyPath: property] ? nil : value[keyPath: property]
     }
 }

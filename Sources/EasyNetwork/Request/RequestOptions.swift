@@ -320,27 +320,25 @@ public struct RequestOptions: Sendable {
 extension RequestOptions: CustomStringConvertible, CustomReflectable {
     /// The options that differ from their defaults, without the secrets that ``Redaction`` recognizes.
     public var description: String {
-        func change<Value: Equatable>(_ property: KeyPath<RequestOptions, Value>) -> Value? {
-            property.change(of: self, from: .standard)
-        }
+        let changes = Changes(value: self, standard: .standard)
         // Add the properties one by one. The compiler takes long for a literal of so many types.
         var properties: [(name: String, value: Any?)] = []
         func add(_ name: String, _ value: Any?) { properties.append((name, value)) }
         add("baseURL", baseURL?.withoutSecrets)
-        add("useCDN", change(\.useCDN))
+        add("useCDN", changes[\.useCDN])
         add("queryEncoder", queryEncoder)
-        add("omittedHeaders", change(\.omittedHeaders))
+        add("omittedHeaders", changes[\.omittedHeaders])
         add("filters", filters?.count)
         add("interceptors", interceptors.isEmpty ? nil : interceptors.count)
         add("idempotencyKey", idempotencyKey.map { _ in Redaction.mark })
         add("sendsTraceContext", sendsTraceContext)
         add("customURLRequest", customURLRequest?.url?.withoutSecrets)
-        add("allowsCellularAccess", change(\.allowsCellularAccess))
-        add("networkServiceType", change(\.networkServiceType).map { _ in "…" })
+        add("allowsCellularAccess", changes[\.allowsCellularAccess])
+        add("networkServiceType", changes[\.networkServiceType].map { _ in "…" })
         add("credential", credential)
-        add("isAuthenticated", change(\.isAuthenticated))
+        add("isAuthenticated", changes[\.isAuthenticated])
         add("cookies", cookies.map { _ in "…" })
-        add("usesCookies", change(\.usesCookies))
+        add("usesCookies", changes[\.usesCookies])
         add("timeout", timeout)
         add("deadlines", deadlines)
         add("overallTimeout", overallTimeout)
@@ -350,8 +348,8 @@ extension RequestOptions: CustomStringConvertible, CustomReflectable {
         add("cache", cache)
         add("validation", validation)
         add("decoder", decoder.map { _ in "…" })
-        add("priority", change(\.priority).map { Self.priorityNames[$0] ?? "\($0.rawValue)" })
-        add("repeatPolicy", change(\.repeatPolicy))
+        add("priority", changes[\.priority].map { Self.priorityNames[$0] ?? "\($0.rawValue)" })
+        add("repeatPolicy", changes[\.repeatPolicy])
         add("repeatKey", repeatKey.map { _ in Redaction.mark })
         add("resuming", resuming)
         return String(listing: "RequestOptions", properties)

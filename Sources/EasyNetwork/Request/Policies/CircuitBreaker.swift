@@ -169,16 +169,14 @@ public struct CircuitBreaker: Hashable, Sendable {
 extension CircuitBreaker: CustomStringConvertible {
     /// The threshold, and the properties that differ from their defaults.
     public var description: String {
-        func change<Value: Equatable>(_ property: KeyPath<CircuitBreaker, Value>) -> Value? {
-            property.change(of: self, from: CircuitBreaker())
-        }
+        let changes = Changes(value: self, standard: CircuitBreaker())
         return String(
             listing: "CircuitBreaker",
             [
-                ("opensAfter", threshold), ("openTime", change(\.openTime)),
-                ("maximumOpenTime", change(\.maximumOpenTime)), ("trialTime", change(\.trialTime)),
-                ("waitsWhileOpen", change(\.waitsWhileOpen)), ("statusCodes", change(\.statusCodes)),
-                ("errorCodes", change(\.errorCodes)?.map(\.description).sorted()),
+                ("opensAfter", threshold), ("openTime", changes[\.openTime]),
+                ("maximumOpenTime", changes[\.maximumOpenTime]), ("trialTime", changes[\.trialTime]),
+                ("waitsWhileOpen", changes[\.waitsWhileOpen]), ("statusCodes", changes[\.statusCodes]),
+                ("errorCodes", changes[\.errorCodes]?.map(\.description).sorted()),
             ]
         )
     }

@@ -140,17 +140,15 @@ public struct RetryPolicy: Hashable, Sendable {
 extension RetryPolicy: CustomStringConvertible {
     /// The number of retries, and the properties that differ from their defaults.
     public var description: String {
-        func change<Value: Equatable>(_ property: KeyPath<RetryPolicy, Value>) -> Value? {
-            property.change(of: self, from: RetryPolicy())
-        }
+        let changes = Changes(value: self, standard: RetryPolicy())
         return String(
             listing: "RetryPolicy",
             [
-                ("maximumRetryCount", maximumRetryCount), ("methods", change(\.methods)?.map(\.rawValue).sorted()),
-                ("statusCodes", change(\.statusCodes)),
-                ("errorCodes", change(\.errorCodes)?.map(\.description).sorted()),
-                ("baseDelay", change(\.baseDelay)), ("maximumDelay", change(\.maximumDelay)),
-                ("maximumRetryAfter", change(\.maximumRetryAfter)),
+                ("maximumRetryCount", maximumRetryCount), ("methods", changes[\.methods]?.map(\.rawValue).sorted()),
+                ("statusCodes", changes[\.statusCodes]),
+                ("errorCodes", changes[\.errorCodes]?.map(\.description).sorted()),
+                ("baseDelay", changes[\.baseDelay]), ("maximumDelay", changes[\.maximumDelay]),
+                ("maximumRetryAfter", changes[\.maximumRetryAfter]),
             ]
         )
     }
