@@ -40,13 +40,10 @@ extension TransportBody {
         clock: any NetworkClock
     ) throws(NetworkError) -> TransportBody {
         guard let stream = try stream() else { return self }
-        return .stream(
-            TransportBodyStream(
-                length: stream.length,
-                isReplayable: stream.isReplayable,
-                pieces: { PacedPieces(reader: try stream.reader(), pieceSize: pieceSize, delay: delay, clock: clock) }
-            )
-        )
+        let paced = TransportBodyStream(length: stream.length, isReplayable: stream.isReplayable) {
+            PacedPieces(reader: try stream.reader(), pieceSize: pieceSize, delay: delay, clock: clock)
+        }
+        return .stream(paced)
     }
 }
 
