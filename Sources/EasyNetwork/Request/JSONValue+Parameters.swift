@@ -142,17 +142,14 @@ extension Optional: ParameterContainer {
     }
 }
 
-extension Array: ParameterContainer {
+extension ParameterContainer where Self: RandomAccessCollection {
     fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
         .array(try JSONValue.elements(self, encoder, depth))
     }
 }
 
-extension ArraySlice: ParameterContainer {
-    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
-        .array(try JSONValue.elements(self, encoder, depth))
-    }
-}
+extension Array: ParameterContainer {}
+extension ArraySlice: ParameterContainer {}
 
 extension Dictionary: ParameterContainer {
     fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
