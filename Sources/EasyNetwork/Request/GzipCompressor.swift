@@ -8,7 +8,9 @@ internal import CCurl
 
 /// A gzip compressor (RFC 1952) that works piece by piece. The output depends only on the input: the header contains
 /// neither a time nor a file name.
-final class GzipCompressor {
+final class GzipCompressor: @unchecked Sendable {
+    // The class is Sendable because one task uses a compressor, from the first byte to the last.
+
     #if canImport(Compression)
     private final class Output {
         // The header: DEFLATE, no optional fields, no time, made on Unix.

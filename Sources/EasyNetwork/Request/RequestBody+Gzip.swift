@@ -63,39 +63,34 @@ extension TransportBody {
         guard let stream = try stream(), stream.length != 0 else { return nil }
         // Fail now, instead of during the transmission, if there is no compressor.
         _ = try GzipCompressor()
-        return .stream(
-            TransportBodyStream(isReplayable: stream.isReplayable, pieces: { GzippedPieces(stream: stream) })
-        )
+        let gzipped = TransportBodyStream(isReplayable: stream.isReplayable) {
+            GzippedPieces(stream: stream, reader: try stream.reader(), compressor: try GzipCompressor())
+        }
+        return .stream(gzipped)
     }
 }
 
 /// The gzip-compressed bytes of a body.
-private struct GzippedPieces: AsyncSequence, Sendable {
+private struct GzippedPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
     let stream: TransportBodyStream
+    let reader: any BodyReader
+    let compressor: GzipCompressor
+    var count = 0
+    var isOver = false
 
-    func makeAsyncIterator() -> Iterator { Iterator(stream: stream) }
+    func makeAsyncIterator() -> GzippedPieces { self }
 
-    struct Iterator: AsyncIteratorProtocol {
-        let stream: TransportBodyStream
-        var state: (reader: any BodyReader, compressor: GzipCompressor)?
-        var count = 0
-        var isOver = false
-
-        mutating func next() async throws -> Data? {
-            if isOver { return nil }
-            let (reader, compressor) = try state ?? (stream.reader(), GzipCompressor())
-            state = (reader, compressor)
-            while let piece = try await reader.next() {
-                count += piece.count
-                // The transport cannot detect excess bytes in the compressed body.
-                if let length = stream.length, count > length { break }
-                let bytes = try compressor.compress(piece)
-                if !bytes.isEmpty { return bytes }
-            }
-            if let error = stream.lengthError(count) { throw error }
-            isOver = true
-            state = nil
-            return try compressor.compress(Data(), isLast: true)
+    mutating func next() async throws -> Data? {
+        if isOver { return nil }
+        while let piece = try await reader.next() {
+            count += piece.count
+            // The transport cannot detect excess bytes in the compressed body.
+            if let length = stream.length, count > length { break }
+            let bytes = try compressor.compress(piece)
+            if !bytes.isEmpty { return bytes }
         }
+        if let error = stream.lengthError(count) { throw error }
+        isOver = true
+        return try compressor.compress(Data(), isLast: true)
     }
 }
