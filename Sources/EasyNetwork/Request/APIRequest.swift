@@ -30,25 +30,17 @@ public protocol APIRequest: BaseAPIRequest {
 }
 
 extension APIRequest where Item: Decodable {
-    public func item(from response: NetworkResponse) throws -> Item {
-        try response.decode(Item.self)
-    }
+    public func item(from response: NetworkResponse) throws -> Item { try response.decode(Item.self) }
 }
 
 extension APIRequest where Item == NetworkResponse {
-    public func item(from response: NetworkResponse) throws -> Item {
-        response
-    }
+    public func item(from response: NetworkResponse) throws -> Item { response }
 }
 
 extension APIRequest where Item == Data {
-    public func item(from response: NetworkResponse) throws -> Item {
-        response.body
-    }
+    public func item(from response: NetworkResponse) throws -> Item { response.body }
 }
 
 extension APIRequest where Item == Void {
-    public func item(from response: NetworkResponse) throws -> Item {
-        ()
-    }
+    public func item(from response: NetworkResponse) throws -> Item { () }
 }

@@ -82,9 +82,7 @@ private struct LimitedKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProt
 
     var codingPath: [any CodingKey] { base.codingPath }
 
-    mutating func encodeNil(forKey key: Key) throws {
-        try base.encodeNil(forKey: key)
-    }
+    mutating func encodeNil(forKey key: Key) throws { try base.encodeNil(forKey: key) }
 
     mutating func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
         if isScalar(Value.self) { return try base.encode(value, forKey: key) }
@@ -103,9 +101,7 @@ private struct LimitedKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProt
         LimitedUnkeyedContainer(base: base.nestedUnkeyedContainer(forKey: key), depth: depth + 1)
     }
 
-    mutating func superEncoder() -> any Encoder {
-        LimitedEncoder(base: base.superEncoder(), depth: depth)
-    }
+    mutating func superEncoder() -> any Encoder { LimitedEncoder(base: base.superEncoder(), depth: depth) }
 
     mutating func superEncoder(forKey key: Key) -> any Encoder {
         LimitedEncoder(base: base.superEncoder(forKey: key), depth: depth)
@@ -119,9 +115,7 @@ private struct LimitedUnkeyedContainer: UnkeyedEncodingContainer {
     var codingPath: [any CodingKey] { base.codingPath }
     var count: Int { base.count }
 
-    mutating func encodeNil() throws {
-        try base.encodeNil()
-    }
+    mutating func encodeNil() throws { try base.encodeNil() }
 
     mutating func encode<Value: Encodable>(_ value: Value) throws {
         if isScalar(Value.self) { return try base.encode(value) }
@@ -137,7 +131,5 @@ private struct LimitedUnkeyedContainer: UnkeyedEncodingContainer {
         LimitedUnkeyedContainer(base: base.nestedUnkeyedContainer(), depth: depth + 1)
     }
 
-    mutating func superEncoder() -> any Encoder {
-        LimitedEncoder(base: base.superEncoder(), depth: depth)
-    }
+    mutating func superEncoder() -> any Encoder { LimitedEncoder(base: base.superEncoder(), depth: depth) }
 }
