@@ -127,10 +127,8 @@ extension NetworkCache {
     public static var defaultDirectory: URL {
         let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
         let name = program.replacingOccurrences(of: "/", with: "_")
-        return
-            cachesDirectory
-            .appendingPathComponent("EasyNetwork", isDirectory: true)
-            .appendingPathComponent(["", ".", ".."].contains(name) ? "program" : name, isDirectory: true)
+        let folder = "EasyNetwork/" + (["", ".", ".."].contains(name) ? "program" : name)
+        return cachesDirectory.appendingPathComponent(folder, isDirectory: true)
     }
 
     private static var cachesDirectory: URL {
