@@ -218,7 +218,10 @@ private struct MultipartPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
                 do throws(NetworkError) {
                     if let piece = try await piece(of: stream) { return piece }
                 } catch {
-                    throw error.of(label)
+                    guard error.code != .cancelled else { throw error }
+                    var named = error
+                    named.message = "\(label): \(error.message ?? error.code.description)"
+                    throw named
                 }
             case .file, .none: break
             }
@@ -237,14 +240,5 @@ private struct MultipartPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
         let isOver = piece == nil || count > stream.length ?? .max
         if isOver, let error = stream.lengthError(count) { throw error }
         return piece
-    }
-}
-
-extension NetworkError {
-    /// Returns the error with the name of the part in its message.
-    fileprivate func of(_ part: String) -> NetworkError {
-        var error = self
-        if code != .cancelled { error.message = "\(part): \(message ?? code.description)" }
-        return error
     }
 }
