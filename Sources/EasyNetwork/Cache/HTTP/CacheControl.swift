@@ -48,9 +48,9 @@ package struct CacheControl: Hashable, Sendable {
     }
 }
 
-// MARK: - Requests and responses
-
 extension CacheControl {
+    // MARK: - Requests and responses
+
     package var noStore: Bool { contains("no-store") }
 
     var maxAge: TimeInterval? { seconds("max-age") }
@@ -63,11 +63,9 @@ extension CacheControl {
     var noCache: Bool {
         directives.contains { $0.name == "no-cache" && Self.omissibleFields($0) == nil }
     }
-}
 
-// MARK: - Requests
+    // MARK: - Requests
 
-extension CacheControl {
     /// The accepted staleness; infinite if the directive has no number.
     var maxStale: TimeInterval? {
         let isAny = directives.first { $0.name == "max-stale" }?.argument == nil
@@ -78,11 +76,9 @@ extension CacheControl {
     var minFresh: TimeInterval? { seconds("min-fresh", otherwise: Self.maximumSeconds) }
 
     var onlyIfCached: Bool { contains("only-if-cached") }
-}
 
-// MARK: - Responses
+    // MARK: - Responses
 
-extension CacheControl {
     var mustRevalidate: Bool { contains("must-revalidate") }
 
     var mustUnderstand: Bool { contains("must-understand") }
