@@ -118,15 +118,10 @@ public struct CircuitBreaker: Hashable, Sendable {
         statusCodes: Set<Int> = Self.serverErrors,
         errorCodes: Set<NetworkError.Code> = [.cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse]
     ) {
-        self.init(
-            opensAfter: threshold,
-            openTime: openTime,
-            maximumOpenTime: maximumOpenTime,
-            trialTime: trialTime,
-            waitsWhileOpen: waits,
-            statusCodes: statusCodes,
-            errorCodes: errorCodes
-        )
+        self.init(opensAfter: threshold, openTime: openTime, maximumOpenTime: maximumOpenTime, trialTime: trialTime)
+        waitsWhileOpen = waits
+        self.statusCodes = statusCodes
+        self.errorCodes = errorCodes
     }
 
     /// A breaker that holds back no calls, for a request whose host has a breaker.
