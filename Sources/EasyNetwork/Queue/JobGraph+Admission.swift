@@ -144,18 +144,28 @@ extension JobGraph {
     /// - Returns: `false` if no urgent job could start.
     mutating func yieldSlot(_ actions: inout Actions, _ wake: inout TimeInterval?) -> Bool {
         let now = actions.now
-        guard let ceiling = yieldingPriority, !isSuspended,
-            let lowest = yielding.lazy.map(\.priority).min(), lowest <= ceiling
-        else { return false }
-        var search = UrgentSearch(now: now)
-        for priority in (Int(lowest.rawValue) + 1..<JobPriority.count).reversed() where search.best == nil {
-            search.givers = yielding.filter {
-                $0.priority.rawValue < priority && $0.priority <= ceiling && !wouldRegainSlot($0)
+        guard let yieldingPriority, !isSuspended else { return false }
+        var pairs: [(urgent: Job, giver: Job)] = []
+        var times: [TimeInterval] = []
+        for giver in yielding where giver.priority <= yieldingPriority && !wouldRegainSlot(giver) {
+            // Without a full lane, the slot is not what the other jobs wait for.
+            guard (giver.lanes + [queueLane]).contains(where: { $0.runningCount == $0.limit }) else { continue }
+            changeCounts(of: giver, by: -1)
+            if let urgent = firstUrgent(above: giver.priority, at: now) {
+                let time = giver.resumedAt + Self.yieldingInterval
+                if time <= now { pairs.append((urgent, giver)) } else { times.append(time) }
+            } else if let time = self.wake(after: now) {
+                times.append(time)
             }
-            if !search.givers.isEmpty { find(&search, JobPriority.count + priority) }
+            changeCounts(of: giver, by: 1)
         }
-        guard let job = search.best?.giver, let payload = job.payload else {
-            wake = search.wake
+        // The lowest priority yields, and among equals the job that has run longest.
+        let best = pairs.min { one, other in
+            (other.urgent.priority, one.urgent.turn, one.giver.priority, one.giver.resumedAt)
+                < (one.urgent.priority, other.urgent.turn, other.giver.priority, other.giver.resumedAt)
+        }
+        guard let job = best?.giver, let payload = job.payload else {
+            wake = times.min()
             return false
         }
         giveBackSlot(of: job)
@@ -167,6 +177,19 @@ extension JobGraph {
         joinLine(job)
         actions.yield.append(payload)
         return true
+    }
+
+    /// Returns the first job of a higher priority that could start now, while the slot of a job counts as free.
+    private mutating func firstUrgent(above priority: JobPriority, at now: TimeInterval) -> Job? {
+        guard queueLane.isBelowLimit else { return nil }
+        for rank in (Int(priority.rawValue) + 1..<JobPriority.count).reversed() {
+            let row = JobPriority.count + rank
+            while let job = openLanes.compactMap({ $0.first(row, at: now) }).min(by: { $0.turn < $1.turn }) {
+                guard let line = job.line, let full = firstFullLane(of: job, at: now) else { return job }
+                move(line, to: full, at: now)
+            }
+        }
+        return nil
     }
 
     /// Sets whether a started job can yield, because it could later continue from its current position. A job that has
@@ -193,116 +216,6 @@ extension JobGraph {
     mutating func endYield(of job: Job) {
         job.yieldedAt = nil
         yielded.removeAll { $0 === job }
-    }
-
-    /// A search for the first job of a priority that could start if another job gave up its slot.
-    private struct UrgentSearch {
-        let now: TimeInterval
-        /// The jobs of ``yielding`` that can give their slots to a job of this priority.
-        var givers: [Job] = []
-        var best: (urgent: Job, giver: Job)?
-        /// The time at which a new search might succeed.
-        var wake: TimeInterval?
-
-        mutating func wake(at time: TimeInterval) {
-            wake = min(wake ?? time, time)
-        }
-
-        func isBeforeBest(_ job: Job) -> Bool {
-            best.map { job.turn < $0.urgent.turn } ?? true
-        }
-    }
-
-    private mutating func find(_ search: inout UrgentSearch, _ row: Int) {
-        // If more jobs run than a lowered limit allows, freeing a single slot is not enough.
-        guard queueLane.isBelowLimit || queueLane.runningCount == queueLane.limit else { return }
-        for lane in openLanes {
-            // Move lines as if slots were free, although none is. A line moves to a full lane, which is searched below,
-            // or to a lane whose rate holds it back.
-            while let job = lane.first(row, at: search.now), let line = job.line {
-                let full = job.lanes.first {
-                    $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: search.now)
-                }
-                let isHeldBack = lane !== queueLane && queueLane.rateOpens(for: job) > search.now
-                guard let other = full ?? (isHeldBack ? queueLane : nil) else {
-                    _ = consider(job, &search)
-                    break
-                }
-                move(line, to: other, at: search.now)
-            }
-        }
-        // The lane `queueLane` contains the jobs that have waited for the rate of the queue.
-        var closed = queueLane.isOpen ? [] : [queueLane]
-        for lane in search.givers.lazy.flatMap(\.lanes)
-        where !lane.isOpen && lane.runningCount == lane.limit && !closed.contains(where: { $0 === lane }) {
-            closed.append(lane)
-        }
-        for lane in closed { find(&search, in: lane, row) }
-    }
-
-    /// Searches a lane that a single slot would open.
-    private mutating func find(_ search: inout UrgentSearch, in lane: Lane, _ row: Int) {
-        var moves: [(line: Line, lane: Lane)] = []
-        for heap in [lane.heaps[row], lane.heaps[row + lane.rows.count]] {
-            guard let first = heap.lines.first?.first else { continue }
-            let opens = lane.rateOpens(for: first)
-            guard opens <= search.now else {
-                search.wake(at: opens)
-                continue
-            }
-            var places = [0]
-            while let place = places.popLast() {
-                // The lines below this one in the heap have later turns.
-                guard place < heap.lines.count, let job = heap.lines[place].first, search.isBeforeBest(job) else {
-                    continue
-                }
-                if let other = otherObstacle(of: job, in: lane, search) {
-                    if case let opens = other.rateOpens(for: job), opens > search.now { search.wake(at: opens) }
-                    moves.append((heap.lines[place], other))
-                } else {
-                    let needsOthers = job.lanes.contains { other in
-                        other !== lane && job.counts(in: other) && !other.isBelowLimit
-                    }
-                    // The lines below this one in the heap also need this lane's slot, and perhaps those of other
-                    // lanes.
-                    if consider(job, &search) || !needsOthers { continue }
-                }
-                places += [2 * place + 1, 2 * place + 2]
-            }
-        }
-        // Move these lines, so that the next search does not visit them.
-        for (line, other) in moves { move(line, to: other, at: search.now) }
-    }
-
-    /// Returns another lane that holds the job back, and that no slot of the givers would open.
-    private func otherObstacle(of job: Job, in lane: Lane, _ search: UrgentSearch) -> Lane? {
-        (job.lanes + [queueLane]).first { other in
-            guard other !== lane, job.counts(in: other) else { return false }
-            if other.rateOpens(for: job) > search.now { return true }
-            if other.isBelowLimit || other === queueLane { return false }
-            return other.runningCount != other.limit
-                || !search.givers.contains { $0.lanes.contains { $0 === other } }
-        }
-    }
-
-    /// Takes the job as the best one if a giver has all the slots that the job lacks.
-    ///
-    /// - Returns: whether the job is now the best one.
-    private func consider(_ urgent: Job, _ search: inout UrgentSearch) -> Bool {
-        guard search.isBeforeBest(urgent) else { return false }
-        let full = urgent.lanes.filter { urgent.counts(in: $0) && !$0.isBelowLimit }
-        let givers = search.givers.filter { giver in
-            full.allSatisfy { lane in giver.lanes.contains { $0 === lane } }
-        }
-        // The lowest priority yields, and among equals the job that has run longest.
-        let giver = givers.filter { $0.resumedAt + Self.yieldingInterval <= search.now }
-            .min { ($0.priority, $0.resumedAt) < ($1.priority, $1.resumedAt) }
-        if let giver {
-            search.best = (urgent, giver)
-        } else if let first = givers.map(\.resumedAt).min() {
-            search.wake(at: first + Self.yieldingInterval)
-        }
-        return giver != nil
     }
 
     // MARK: - Limits
