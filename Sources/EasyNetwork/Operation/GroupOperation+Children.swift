@@ -225,9 +225,8 @@ extension GroupOperation {
         drained.set()
     }
 
-    /// Calls the closures and the delegate of the end, or `done` if there are none.
-    final func tellEnd(_ callback: Then?, _ done: @escaping @Sendable () -> Void) {
-        let queue = callback == nil ? WorkQueue.shared : serialQueue
+    /// Runs `action` on a queue, after the last change of the progress.
+    final func afterProgress(on queue: DispatchQueue, _ action: @escaping @Sendable () -> Void) {
         // Set the progress of an empty group, after its other changes.
         if state.withLock({ $0.group.count == 0 }) {
             changeProgress { progress in
@@ -235,11 +234,7 @@ extension GroupOperation {
                 progress.completedUnitCount = 1
             }
         }
-        orderedProgress.order.add {
-            queue.add {
-                if let callback { callback(done) } else { done() }
-            }
-        }
+        orderedProgress.order.add { queue.add(action) }
         orderedProgress.order.run()
     }
 
@@ -249,7 +244,7 @@ extension GroupOperation {
     }
 
     /// The queue that runs callbacks one after the other, even if the callback queue is concurrent.
-    private var serialQueue: DispatchQueue {
+    final var serialQueue: DispatchQueue {
         let target = deliveryQueue
         return state.withLock { state in
             let queue = state.serialQueue ?? DispatchQueue(label: "EasyNetwork.GroupOperation", target: target)

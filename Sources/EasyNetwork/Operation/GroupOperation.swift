@@ -46,6 +46,21 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// The step that follows a child's success. It calls `done` at its end.
     typealias Then = @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
 
+    /// The closures of the end. They are released outside the lock, because a captured object can use the group when it
+    /// is released.
+    struct Closures {
+        var success: (@Sendable (GroupOperation) -> Void)?
+        var failure: (@Sendable (GroupOperation, NetworkError) -> Void)?
+        var successOnMain: (@MainActor (GroupOperation) -> Void)?
+        var failureOnMain: (@MainActor (GroupOperation, NetworkError) -> Void)?
+
+        /// Returns whether one of them is called at this end; and whether one is called on the main actor.
+        func handle(_ error: NetworkError?) -> (isAwaited: Bool, isAwaitedOnMain: Bool) {
+            let isOnMain = error == nil ? successOnMain != nil : failureOnMain != nil
+            return (isOnMain || (error == nil ? success != nil : failure != nil), isOnMain)
+        }
+    }
+
     struct State {
         var group: GroupState
         var children: [Child] = []
@@ -57,12 +72,9 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var isProgressClaimed = false
         /// The readers of ``GroupOperation/updates``. `nil` before the first one and after all children have finished.
         var updates: Multicast<Update>?
-        var closures = Callbacks<
-            @Sendable (GroupOperation) -> Void, @Sendable (GroupOperation, NetworkError) -> Void
-        >()
-        var closuresOnMain = Callbacks<
-            @MainActor (GroupOperation) -> Void, @MainActor (GroupOperation, NetworkError) -> Void
-        >()
+        var closures = Closures()
+        /// Whether a closure that is set now would never be called.
+        var isClosed = false
         weak var delegate: (any GroupOperationDelegate)?
         var isDetached = false
         var undoing = Undoing()
@@ -169,14 +181,14 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// to a queue. Defaults to `nil`.
     public final var success: (@Sendable (GroupOperation) -> Void)? {
         get { state.withLock { $0.closures.success } }
-        set { withExtendedLifetime(state.withLock { $0.closures.setSuccess(newValue) }) {} }
+        set { setClosures(areRemoved: newValue == nil) { $0.success = newValue } }
     }
 
     /// A closure that is called once when the group has failed or was cancelled, after the delegate. Set it before the
     /// group is added to a queue. Defaults to `nil`.
     public final var failure: (@Sendable (GroupOperation, NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
-        set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
+        set { setClosures(areRemoved: newValue == nil) { $0.failure = newValue } }
     }
 
     /// Sets closures that run on the main actor, for user interfaces, whichever queue the callback queue is.
@@ -197,50 +209,20 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         success: (@MainActor (GroupOperation) -> Void)?,
         failure: (@MainActor (GroupOperation, NetworkError) -> Void)? = nil
     ) {
-        // Release the old closures outside the lock.
-        if let success { withExtendedLifetime(state.withLock { $0.closuresOnMain.setSuccess(success) }) {} }
-        if let failure { withExtendedLifetime(state.withLock { $0.closuresOnMain.setFailure(failure) }) {} }
+        setClosures(areRemoved: false) { closures in
+            closures.successOnMain = success ?? closures.successOnMain
+            closures.failureOnMain = failure ?? closures.failureOnMain
+        }
     }
 
-    /// Accepts no closure from now on.
-    ///
-    /// - Returns: a closure for the callback queue that calls the delegate and the closures; `nil` if there is nothing
-    ///   to call.
-    final func takeEndCallback(_ error: NetworkError?) -> Then? {
-        // Read the delegate outside the lock, because this may be the last reference to it.
-        let hasDelegate = delegate != nil
-        let (isAwaited, isAwaitedOnMain) = state.withLock { state in
-            state.closures.close()
-            state.closuresOnMain.close()
-            let isOnMain = error == nil ? state.closuresOnMain.success != nil : state.closuresOnMain.failure != nil
-            let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
-            return (hasDelegate || isCalled || isOnMain, isOnMain)
+    /// Sets closures, unless it is too late. Removing one is never too late.
+    private func setClosures(areRemoved: Bool, _ set: (inout Closures) -> Void) {
+        let old = state.withLock { state in
+            let old = state.closures
+            if areRemoved || !state.isClosed { set(&state.closures) }
+            return old
         }
-        guard isAwaited else {
-            releaseClosures()
-            return nil
-        }
-        return { done in
-            if let error {
-                self.delegate?.groupOperation(self, didFailWith: error)
-            } else {
-                self.delegate?.groupOperationDidSucceed(self)
-            }
-            // Take the closures only now, because they may have been released since.
-            let (success, failure) = self.state.withLock { $0.closures.take() }
-            if let error { failure?(self, error) } else { success?(self) }
-            guard isAwaitedOnMain else {
-                self.releaseClosures()
-                return done()
-            }
-            WorkQueue.callOnMain(
-                {
-                    let (success, failure) = self.state.withLock { $0.closuresOnMain.take() }
-                    if let error { failure?(self, error) } else { success?(self) }
-                },
-                then: done
-            )
-        }
+        withExtendedLifetime(old) {}
     }
 
     override func detach() {
@@ -248,13 +230,15 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
             state.isDetached = true
             state.delegate = nil
         }
-        releaseClosures()
+        _ = takeClosures()
     }
 
-    private func releaseClosures() {
-        // Release the closures outside the lock.
-        withExtendedLifetime(state.withLock { $0.closures.take() }) {}
-        withExtendedLifetime(state.withLock { $0.closuresOnMain.take() }) {}
+    /// Removes all closures, and accepts no further ones.
+    private func takeClosures() -> Closures {
+        state.withLock { state in
+            state.isClosed = true
+            return exchange(&state.closures, with: Closures())
+        }
     }
 
     // MARK: - The work
@@ -307,7 +291,38 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         _ done: @escaping @Sendable () -> Void
     ) {
         // The undos that have failed are a part of the error by now.
-        tellEnd(takeEndCallback(self.error), done)
+        let error = self.error
+        // Read the delegate outside the lock, because this may be the last reference to it.
+        let hasDelegate = delegate != nil
+        let (isAwaited, isAwaitedOnMain) = state.withLock { state in
+            state.isClosed = true
+            return state.closures.handle(error)
+        }
+        guard hasDelegate || isAwaited else {
+            _ = takeClosures()
+            return afterProgress(on: WorkQueue.shared, done)
+        }
+        afterProgress(on: serialQueue) {
+            if let error {
+                self.delegate?.groupOperation(self, didFailWith: error)
+            } else {
+                self.delegate?.groupOperationDidSucceed(self)
+            }
+            // Take the closures only now, because they may have been released since.
+            let (success, failure) = self.state.withLock { ($0.closures.success.take(), $0.closures.failure.take()) }
+            if let error { failure?(self, error) } else { success?(self) }
+            guard isAwaitedOnMain else {
+                _ = self.takeClosures()
+                return done()
+            }
+            WorkQueue.callOnMain(
+                {
+                    let closures = self.takeClosures()
+                    if let error { closures.failureOnMain?(self, error) } else { closures.successOnMain?(self) }
+                },
+                then: done
+            )
+        }
     }
 
     override func willLeaveQueue(callbackQueue: DispatchQueue?) {
