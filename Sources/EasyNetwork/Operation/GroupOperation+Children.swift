@@ -50,7 +50,7 @@ extension GroupOperation {
     private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
         guard !child.isTaken else { return }
         child.finish(error)
-        queue.add([child], in: self, limit: limit)
+        queue.add([child], in: self)
     }
 
     // MARK: - Handing on
@@ -62,35 +62,26 @@ extension GroupOperation {
             var next: [(index: Int, operation: NetworkOperation)] = []
             while let index = state.group.takeNext() { next.append((index, state.children[index].operation)) }
             return next.isEmpty ? nil : next
-        } do: {
-            run($0)
-        }
-    }
-
-    /// Hands children on together, so that the one with the highest priority starts first.
-    private func run(_ children: [(index: Int, operation: NetworkOperation)]) {
-        let queue = queue
-        var untaken: [NetworkOperation] = []
-        for (_, child) in children where !child.isFinished {
-            guard child.isTaken else {
-                untaken.append(child)
-                continue
+        } do: { children in
+            let queue = queue
+            var untaken: [NetworkOperation] = []
+            for (_, child) in children where !child.isFinished {
+                guard child.isTaken else {
+                    untaken.append(child)
+                    continue
+                }
+                // A child after a barrier that waits for this group would wait for the group.
+                queue.passBarriers(child)
+                if let cycle = DependencyCycleFinder.cycle(through: child) { child.finish(.cycle(cycle)) }
             }
-            // A child after a barrier that waits for this group would wait for the group.
-            queue.passBarriers(child)
-            if let cycle = DependencyCycleFinder.cycle(through: child) { child.finish(.cycle(cycle)) }
+            // Add the children together, so that the one with the highest priority starts first.
+            queue.add(untaken, in: self)
+            for (index, child) in children { child.whenFinished { self.childDidFinish(child, at: index) } }
         }
-        queue.add(untaken, in: self, limit: limit)
-        for (index, child) in children { child.whenFinished { self.childDidFinish(child, at: index) } }
-    }
-
-    /// Adds the job that undoes a child.
-    final func addUndo(_ operation: NetworkOperation) {
-        queue.add([operation], in: self, limit: limit)
     }
 
     /// The limit of the group; `nil` for no limit.
-    private var limit: Int? {
+    final var limit: Int? {
         maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
     }
 

@@ -7,9 +7,7 @@ extension NetworkQueue {
     /// - Parameters:
     ///   - passesBarriers: whether no barrier holds the job, because a job that a barrier waits for waits for this one.
     ///     Defaults to `false`.
-    ///   - group: the group that contains the operation as a child. The limit counts all children of the group
-    ///     together.
-    ///   - groupLimit: the number of children of the group that can have a slot at once. `nil` means no limit.
+    ///   - group: the group that contains the operation as a child, and whose limit counts all its children together.
     ///   - isHeld: whether the job must not start before it is released. Defaults to `false`.
     /// - Returns: the job that the caller must release; `nil` if there is none.
     @discardableResult
@@ -18,13 +16,12 @@ extension NetworkQueue {
         isBarrier: Bool = false,
         passesBarriers: Bool = false,
         group: GroupOperation? = nil,
-        groupLimit: Int? = nil,
         isHeld: Bool = false
     ) -> Job? {
         let foreign = operation as? ForeignJob
         if let foreign, !foreign.prepareForQueue() { return nil }
         if TraceContext.isUsed.isSet { operation.joinTrace(of: group) }
-        let group = group.map { ObjectIdentifier($0) }
+        let groupKey = group.map { LimitKey.group(ObjectIdentifier($0)) }
         let priority = JobPriority(operation.queuePriority)
         // Swift copies a whole tuple that contains a closure whenever a part of it is read.
         let (ownTraits, host, ownKeys, workWhenAdded) = operation.admission
@@ -33,7 +30,7 @@ extension NetworkQueue {
         traits.isBarrier = isBarrier
         // A part of a job must not wait for a barrier that waits for that job.
         traits.passesBarriers = passesBarriers || traits.isHidden
-        if let group { keys.append(.group(group)) }
+        if let groupKey { keys.append(groupKey) }
         var outside: [Job] = []
         var mayBeInCycle = false
         var refusal: NetworkError?
@@ -48,7 +45,7 @@ extension NetworkQueue {
                 state.graph.forgetIfUnwanted(job, &actions)
                 return nil
             }
-            if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
+            if let groupKey { state.graph.setLimit(group?.limit, for: groupKey) }
             if !traits.passesBarriers, let place = state.shutDownPlace { refusal = .shutDown(at: place) }
             state.graph.submit(job, priority: priority, host: host, keys: keys, traits)
             if foreign != nil {
@@ -94,17 +91,11 @@ extension NetworkQueue {
     }
 
     /// Adds jobs that are parts of another job of this queue: the children of a batch, or a step of a chain.
-    func add(_ children: [NetworkOperation], in group: GroupOperation, limit: Int?) {
+    func add(_ children: [NetworkOperation], in group: GroupOperation) {
         let categories = group.mutualExclusionCategories.union(group.option { $0.heldCategories })
         let held = children.compactMap { child in
             if !categories.isEmpty { child.setOption(\.heldCategories, categories) }
-            return add(
-                child,
-                passesBarriers: true,
-                group: group,
-                groupLimit: limit,
-                isHeld: children.count > 1
-            )
+            return add(child, passesBarriers: true, group: group, isHeld: children.count > 1)
         }
         if !held.isEmpty { step { $0.graph.release(held, &$1) } }
     }

@@ -197,7 +197,7 @@ extension GroupOperation {
         }
         state.withLock { $0.undoing.job = operation }
         // An undo is a part of its group, which a barrier or a shutdown of the queue waits for.
-        if let runner { runner.addUndo(operation) } else { queue.addOperation(operation) }
+        if let runner { runner.queue.add([operation], in: runner) } else { queue.addOperation(operation) }
     }
 
     private func noteUndone(_ child: NetworkOperation, at index: Int, _ failures: [NetworkError], isDone: Bool) {
