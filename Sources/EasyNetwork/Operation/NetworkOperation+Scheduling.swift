@@ -55,11 +55,6 @@ extension NetworkOperation {
         core.withLock { $0.options?.callbackQueue ?? $0.scheduling?.queue.callbackQueue }
     }
 
-    /// Whether the operation is a part of other jobs, so that events do not name it.
-    final var isHidden: Bool { traits.isHidden }
-
-    final var shownID: UInt64? { isHidden ? nil : operationID }
-
     /// Whether the outcome is known; the callbacks may still be running.
     package final var hasOutcome: Bool {
         core.withLock { $0.lifecycle.outcome != nil }
@@ -79,7 +74,10 @@ extension NetworkOperation {
     /// - Parameter isWanted: called under the queue's lock before the slot is given up, so that a task that has taken
     ///   the slot over does not lose it.
     final func releaseSlot(if isWanted: () -> Bool) {
-        if let scheduling { scheduling.queue.operationDidReleaseSlot(scheduling.job, if: isWanted) }
+        guard let (queue, job) = scheduling else { return }
+        queue.step(makesRoom: true) { state, actions in
+            if isWanted() { queue.park(job, &state, &actions) }
+        }
     }
 
     /// Requests a slot again, and runs `action` on a background queue when the operation has it.
@@ -95,22 +93,24 @@ extension NetworkOperation {
 
     /// Requests a slot again, and runs `action` when the operation has it, or has ended.
     ///
-    /// - Parameter isWanted: called under the queue's lock before the slot is requested. If it returns `false`, nothing
-    ///   changes.
-    final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
-        reclaimSlot(after: nil, if: isWanted, action)
-    }
-
-    /// - Parameter before: what the operation waited for until now, if that is a condition.
+    /// - Parameters:
+    ///   - before: what the operation waited for until now, if that is a condition. Defaults to `nil`.
+    ///   - isWanted: called under the queue's lock before the slot is requested. If it returns `false`, nothing changes.
     final func reclaimSlot(
-        after before: WaitReason?,
+        after before: WaitReason? = nil,
         if isWanted: () -> Bool,
         _ action: @escaping @Sendable () -> Void
     ) {
-        if let scheduling {
-            scheduling.queue.operationReclaimsSlot(of: scheduling.job, after: before, if: isWanted, for: action)
-        } else if isWanted() {
-            WorkQueue.shared.add(action)
+        guard let (queue, job) = scheduling else {
+            if isWanted() { WorkQueue.shared.add(action) }
+            return
+        }
+        queue.step { state, actions in
+            guard isWanted() else { return }
+            if let before { queue.noteWaitBefore(before, [job]) }
+            job.slotActions.append(action)
+            // If `unpark` returns `false`, the job has a slot, or needs none.
+            if !state.graph.unpark(job, &actions) { actions.granted += job.slotActions.take() }
         }
     }
 
@@ -119,12 +119,17 @@ extension NetworkOperation {
     /// - Returns: whether it has its slot.
     @discardableResult
     final func setMayYield(_ mayYield: Bool) -> Bool {
-        scheduling.map { $0.queue.operationSetsMayYield(mayYield, of: $0.job) } ?? true
+        scheduling.map { queue, job in queue.step { $0.graph.setMayYield(mayYield, of: job, &$1) } } ?? true
     }
 
     /// Gives up the slot, even one that has been requested and is not yet available. The actions that wait for it are
     /// dropped.
     final func forgoSlot() {
-        if let scheduling { scheduling.queue.operationForgoesSlot(of: scheduling.job) }
+        guard let (queue, job) = scheduling else { return }
+        let dropped = queue.step { state, actions in
+            queue.park(job, evenIfReturning: true, &state, &actions)
+            return job.slotActions.take()
+        }
+        withExtendedLifetime(dropped) {}
     }
 }

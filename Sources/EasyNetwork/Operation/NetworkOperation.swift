@@ -388,7 +388,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         switch action {
         case .deliver: deliver(delivery, inPlace: inPlace)
         case .endEarly:
-            if let scheduling { scheduling.queue.operationDidEndEarly(scheduling.job) } else { announceReadiness() }
+            guard let (queue, job) = scheduling else { return announceReadiness() }
+            queue.step { $0.graph.end(job, &$1) }
         case .none, .execute: break
         }
     }

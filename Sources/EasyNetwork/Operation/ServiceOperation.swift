@@ -121,7 +121,7 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
             releaseSlot: { self.releaseSlot(if: $0) },
             reclaimSlot: { isWanted, then in self.reclaimSlot(if: isWanted, then) },
             deliveryQueue: { self.deliveryQueue },
-            number: { self.shownID },
+            number: { self.traits.isHidden ? nil : self.operationID },
             trace: { self.joinTrace() },
             tell: { self.tell($0, callNumber: $1) },
             endsSilently: { self.endsSilently(after: $0) },

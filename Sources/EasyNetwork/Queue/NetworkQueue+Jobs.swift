@@ -168,10 +168,6 @@ extension NetworkQueue {
 }
 
 extension NetworkQueue {
-    func operationDidEndEarly(_ job: Job) {
-        step { $0.graph.end(job, &$1) }
-    }
-
     func operationDidChangePriority(_ operation: NetworkOperation, job: Job) {
         var priority: JobPriority
         repeat {
@@ -205,28 +201,6 @@ extension NetworkQueue {
         }
     }
 
-    func operationDidReleaseSlot(_ job: Job, if isWanted: () -> Bool) {
-        step(makesRoom: true) { state, actions in
-            if isWanted() { park(job, &state, &actions) }
-        }
-    }
-
-    /// - Parameter before: what the job waited for until now, if that is a condition.
-    func operationReclaimsSlot(
-        of job: Job,
-        after before: WaitReason?,
-        if isWanted: () -> Bool,
-        for action: @escaping @Sendable () -> Void
-    ) {
-        step { state, actions in
-            guard isWanted() else { return }
-            if let before { noteWaitBefore(before, [job]) }
-            job.slotActions.append(action)
-            // If `unpark` returns `false`, the job has a slot, or needs none.
-            if !state.graph.unpark(job, &actions) { actions.granted += job.slotActions.take() }
-        }
-    }
-
     func operation(_ operation: NetworkOperation, job: Job, isPreparedFor action: @escaping @Sendable () -> Void) {
         let priority = JobPriority(operation.queuePriority)
         let (traits, host, keys, _) = operation.admission
@@ -247,20 +221,8 @@ extension NetworkQueue {
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
     }
 
-    /// - Returns: whether the job has its slot.
-    func operationSetsMayYield(_ mayYield: Bool, of job: Job) -> Bool {
-        step { $0.graph.setMayYield(mayYield, of: job, &$1) }
-    }
-
-    func operationForgoesSlot(of job: Job) {
-        let dropped = step { state, actions in
-            park(job, evenIfReturning: true, &state, &actions)
-            return job.slotActions.take()
-        }
-        withExtendedLifetime(dropped) {}
-    }
-
-    private func park(_ job: Job, evenIfReturning: Bool = false, _ state: inout State, _ actions: inout Actions) {
+    /// Takes the job's slot. Called under the lock.
+    func park(_ job: Job, evenIfReturning: Bool = false, _ state: inout State, _ actions: inout Actions) {
         let had = job.phase == .running
         state.graph.park(job, evenIfReturning: evenIfReturning, &actions)
         if had, job.phase == .parked, actions.isReported { note(.slotReleased, job) }

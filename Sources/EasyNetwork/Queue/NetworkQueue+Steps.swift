@@ -158,6 +158,6 @@ extension NetworkQueue {
 
 extension Operation {
     package var isHiddenJob: Bool {
-        (self as? NetworkOperation)?.isHidden ?? false
+        (self as? NetworkOperation)?.traits.isHidden ?? false
     }
 }
