@@ -9,7 +9,7 @@ extension NetworkQueue {
         }
         let id = ObjectIdentifier(operation)
         operation.whenFinished {
-            let released = self.repeats.withLock { $0.registry.leave(id) }
+            let released = self.repeats.withLock { $0.registry.leave(id, key: key) }
             // Release the key only now, because it can hold a body of user code.
             withExtendedLifetime((released, key)) {}
         }

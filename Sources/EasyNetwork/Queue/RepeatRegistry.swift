@@ -11,9 +11,8 @@ struct RepeatRegistry<Job: AnyObject> {
     }
 
     private var lastNumber = 0
-    /// The keys of the jobs that count. Such a job was not refused or replaced by a newer one, and has not left.
-    private(set) var keys: [ObjectIdentifier: RepeatKey] = [:]
-    private var jobs: [RepeatKey: [ObjectIdentifier: (job: Job, number: Int)]] = [:]
+    /// The jobs that count. Such a job was not refused or replaced by a newer one, and has not left.
+    private(set) var jobs: [RepeatKey: [ObjectIdentifier: (job: Job, number: Int)]] = [:]
 
     /// Enters a job, once.
     ///
@@ -24,7 +23,6 @@ struct RepeatRegistry<Job: AnyObject> {
         policy: RepeatPolicy,
         isOver: (Job) -> Bool = { _ in false }
     ) -> Decision {
-        let id = ObjectIdentifier(job)
         var cancelled: [Job] = []
         switch policy {
         case .allow, .join: break
@@ -32,12 +30,10 @@ struct RepeatRegistry<Job: AnyObject> {
             if let older = jobs[key]?.values.first(where: { !isOver($0.job) })?.job { return .refuse(because: older) }
         case .cancelOlder:
             let older = jobs.removeValue(forKey: key) ?? [:]
-            for other in older.keys { keys[other] = nil }
             cancelled = older.values.sorted { $0.number < $1.number }.map(\.job)
         }
         lastNumber += 1
-        keys[id] = key
-        jobs[key, default: [:]][id] = (job, lastNumber)
+        jobs[key, default: [:]][ObjectIdentifier(job)] = (job, lastNumber)
         return .proceed(cancel: cancelled)
     }
 
@@ -45,8 +41,7 @@ struct RepeatRegistry<Job: AnyObject> {
     ///
     /// - Returns: the removed job, to be released outside the lock.
     @discardableResult
-    mutating func leave(_ id: ObjectIdentifier) -> Job? {
-        guard let key = keys.removeValue(forKey: id) else { return nil }
+    mutating func leave(_ id: ObjectIdentifier, key: RepeatKey) -> Job? {
         let job = jobs[key]?.removeValue(forKey: id)?.job
         if jobs[key]?.isEmpty == true { jobs[key] = nil }
         return job

@@ -170,6 +170,6 @@ struct RepeatsTests {
         for operation in operations { await operation.ended() }
         expect(operations.filter { $0.error?.code == .refused }.count, equals: 63)
         expect(server.requests.count, equals: 1)
-        await expect(eventually { queue.repeats.withLock { $0.registry.keys.count } == 0 })
+        await expect(eventually { queue.repeats.withLock { $0.registry.jobs.count } == 0 })
     }
 }
