@@ -214,10 +214,11 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Returns the value. See ``NetworkOperation/waitAsCounted(_:)``.
     final func valueAsCounted(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
         await waitAsCounted(begin)
-        // A finished operation always has a result. See missingResultError(ignoringFailures:).
-        guard let result else { throw NetworkError(code: .cancelled) }
-        return try result.get()
+        return try knownResult.get()
     }
+
+    /// The result of an operation that has finished, or whose task no longer waits.
+    final var knownResult: Result<Item, NetworkError> { result ?? .failure(NetworkError(code: .cancelled)) }
 
     /// Creates an operation whose request is made from this operation's item.
     ///

@@ -196,10 +196,5 @@ extension NetworkQueue.Results {
     }
 }
 
-extension ItemOperation {
-    /// The result of an operation that has finished.
-    fileprivate final var knownResult: Result<Item, NetworkError> { result ?? .failure(NetworkError(code: .cancelled)) }
-}
-
 extension NetworkQueue.Results.WithResponses: Sendable where Requests: Sendable, Requests.Iterator: Sendable {}
 extension NetworkQueue.Results: Sendable where Requests: Sendable, Requests.Iterator: Sendable {}

@@ -256,12 +256,8 @@ extension PageCursor {
     private func item(of load: Load) async throws -> Request.Item {
         let operation = operation(for: load)
         queue.addOperation(operation)
-        let result: Result<Request.Item, NetworkError>
-        do {
-            result = .success(try await operation.value)
-        } catch {
-            result = .failure(error)
-        }
-        return try settle(load, result).get()
+        operation.countWaitingTask()
+        await operation.waitAsCounted()
+        return try settle(load, operation.knownResult).get()
     }
 }
