@@ -197,19 +197,6 @@ extension JobGraph {
             inherited[Int(priority.rawValue)] += change
         }
 
-        /// The operations that the job waits for; instead of a cancelled barrier, the jobs before it.
-        var awaited: [Payload] {
-            var (found, pending): ([Payload], [Job]) = ([], dependencies.reversed().map(\.job))
-            while let job = pending.popLast() {
-                if let payload = job.payload {
-                    found.append(payload)
-                } else if job.phase == .passed {
-                    pending += job.dependencies.reversed().map(\.job)
-                }
-            }
-            return found
-        }
-
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
 

@@ -483,7 +483,8 @@ package struct JobGraph<Payload> {
             if let payload = job.payload {
                 payloads.append(payload)
             } else {
-                pending += edges(of: job, direction).map(\.job).filter { seen.insert(ObjectIdentifier($0)).inserted }
+                let others = edges(of: job, direction).map(\.job).filter { seen.insert(ObjectIdentifier($0)).inserted }
+                pending += others.reversed()
             }
         }
         return payloads

@@ -13,7 +13,7 @@ extension NetworkQueue {
         state.withLock { state in
             guard let job = operation.job(in: self) else { return }
             phase = job.phase
-            others = job.awaited
+            others = job.dependencies.flatMap { state.graph.payloads(at: $0.job, .dependencies) }
             if phase == .returning, job.hasYielded, !state.graph.isSuspended {
                 reason = .slotYielded
             } else if phase == .ready || phase == .returning {
