@@ -79,7 +79,8 @@ extension JobGraph {
         leaveLine(job)
         if job.traits.mayYield, job.mayYield { yielding.append(job) }
         changeCounts(of: job, by: 1)
-        if !rates.isEmpty, !job.isReturning { for lane in lanesCounting(job) { lane.gate?.take(at: now) } }
+        guard !rates.isEmpty, !job.isReturning else { return }
+        for lane in job.lanes + [queueLane] where job.counts(in: lane) { lane.gate?.take(at: now) }
     }
 
     /// Returns the best among the first jobs in the open lanes.
@@ -118,7 +119,8 @@ extension JobGraph {
     mutating func giveBackSlot(of job: Job, withTokens: Bool = false) {
         if job.traits.mayYield { yielding.removeAll { $0 === job } }
         changeCounts(of: job, by: -1)
-        if withTokens, !job.isReturning { for lane in lanesCounting(job) { lane.gate?.giveBack() } }
+        guard withTokens, !job.isReturning else { return }
+        for lane in job.lanes + [queueLane] where job.counts(in: lane) { lane.gate?.giveBack() }
     }
 
     private mutating func changeCounts(of job: Job, by change: Int) {
@@ -128,11 +130,6 @@ extension JobGraph {
             refresh(lane)
         }
         refresh(queueLane)
-    }
-
-    /// Returns the lanes in which a running job counts.
-    private func lanesCounting(_ job: Job) -> [Lane] {
-        job.lanes.filter { job.counts(in: $0) } + (job.needsSlot ? [queueLane] : [])
     }
 
     // MARK: - Urgent jobs
@@ -263,9 +260,6 @@ extension JobGraph {
         }
     }
 
-    /// The rate of the whole queue.
-    var rate: RateLimit? { queueLane.gate?.limit }
-
     /// - Parameter rate: the rate of this key; `nil` removes it. Tokens that were taken stay taken when the rate
     ///   changes.
     mutating func setRate(_ rate: RateLimit?, for key: LimitKey) {
@@ -292,13 +286,10 @@ extension JobGraph {
             return rules
         }
         set {
-            for key in Set(limits.keys).union(newValue.limits.keys) where limits[key] != newValue.limits[key] {
-                setLimit(newValue.limits[key], for: key)
-            }
-            if hostLimit != newValue.hostLimit { hostLimit = newValue.hostLimit }
-            for key in Set(rates.keys).union(newValue.rates.keys) where rates[key] != newValue.rates[key] {
-                setRate(newValue.rates[key], for: key)
-            }
+            limits = newValue.limits
+            // This refreshes the lanes of all limits.
+            hostLimit = newValue.hostLimit
+            for key in Set(rates.keys).union(newValue.rates.keys) { setRate(newValue.rates[key], for: key) }
             (yieldingPriority, overtakingLimit) = (newValue.yieldingPriority, newValue.overtakingLimit)
             isSuspended = newValue.isSuspended
         }

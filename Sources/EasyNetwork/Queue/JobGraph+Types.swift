@@ -328,10 +328,10 @@ extension JobGraph {
         }
 
         mutating func remove(_ line: Line) {
-            let last = lines.removeLast()
-            guard last !== line else { return }
-            put(last, at: line.place)
-            reorder(last)
+            let last = lines[lines.count - 1]
+            swap(line, last)
+            lines.removeLast()
+            if last !== line { reorder(last) }
         }
 
         /// Moves a line to its index after its first job has changed.
@@ -348,14 +348,8 @@ extension JobGraph {
         }
 
         private mutating func swap(_ one: Line, _ other: Line) {
-            let place = one.place
-            put(one, at: other.place)
-            put(other, at: place)
-        }
-
-        private mutating func put(_ line: Line, at place: Int) {
-            lines[place] = line
-            line.place = place
+            lines.swapAt(one.place, other.place)
+            (one.place, other.place) = (other.place, one.place)
         }
     }
 }

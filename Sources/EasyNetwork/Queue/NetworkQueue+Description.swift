@@ -8,20 +8,19 @@ extension NetworkQueue: CustomStringConvertible {
     /// print(queue)   // NetworkQueue 'EasyNetwork.shared': 12 jobs, 6 of 6 slots taken, api.example.com 2 of 3
     /// ```
     public var description: String {
-        let (count, taken, limit, hostLimit, rate, lanes, isSuspended, shutDownPlace) = state.withLock { state in
+        let (count, taken, limit, rules, lanes, shutDownPlace) = state.withLock { state in
             let graph = state.graph
             let lanes = graph.limits.map { ($0.key, $0.value, graph.lanes[$0.key]?.runningCount ?? 0) }
-            return (
-                graph.count, graph.queueLane.runningCount, graph.limit, graph.hostLimit, graph.rate, lanes,
-                graph.isSuspended, state.shutDownPlace
-            )
+            return (graph.count, graph.queueLane.runningCount, graph.limit, graph.rules, lanes, state.shutDownPlace)
         }
         var parts = ["\(count) \(count == 1 ? "job" : "jobs")"]
         parts.append(limit.map { "\(taken) of \($0) slots taken" } ?? "\(taken) slots taken, no limit")
-        if let hostLimit { parts.append("at most \(hostLimit) per host") }
+        if let hostLimit = rules.hostLimit { parts.append("at most \(hostLimit) per host") }
         parts += lanes.compactMap { key, limit, taken in key.text.map { "\($0) \(taken) of \(limit)" } }.sorted()
-        if let rate { parts.append("at most \(rate.count) per \(String(format: "%.3g", rate.seconds)) s") }
-        if isSuspended { parts.append("suspended") }
+        if let rate = rules.rates[.queueLane] {
+            parts.append("at most \(rate.count) per \(String(format: "%.3g", rate.seconds)) s")
+        }
+        if rules.isSuspended { parts.append("suspended") }
         if let shutDownPlace { parts.append("shut down at \(shutDownPlace)") }
         // Redact each part by itself, because a secret can extend to the end of its part.
         parts = parts.map(Redaction.standard.redacted)

@@ -78,7 +78,7 @@ extension NetworkQueue {
 
     /// The rate at which jobs start, for all hosts together. Defaults to `nil`: no limit.
     public var rateLimit: RateLimit? {
-        get { state.withLock { $0.graph.rate } }
+        get { state.withLock { $0.graph.rates[.queueLane] } }
         set { changeAdmission { $0.setRate(newValue, for: .queueLane) } }
     }
 
