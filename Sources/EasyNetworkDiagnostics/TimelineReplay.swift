@@ -214,12 +214,11 @@ struct TimelineReplay {
         if let queue = job.queue {
             // The graph forgets a job that others no longer wait for.
             if nodes[index].phase != .expected { nodes[index] = Graph.Job(index) }
-            let traits = JobTraits(
-                occupiesSlot: job.hasSlot,
-                mayYield: job.row.slots.contains(where: \.isYielded),
-                isBarrier: job.row.admission.isBarrier,
-                passesBarriers: job.parent != nil
-            )
+            var traits = JobTraits.usual
+            traits.occupiesSlot = job.hasSlot
+            traits.mayYield = job.row.slots.contains(where: \.isYielded)
+            traits.isBarrier = job.row.admission.isBarrier
+            traits.passesBarriers = job.parent != nil
             let keys = keys(of: job)
             if let parent = job.parent, let key = groupKeys[parent] {
                 graphs[queue].setLimit(batchLimit(parent), for: key)

@@ -23,11 +23,14 @@ package enum LimitKey: Hashable, Sendable {
 
 /// The traits by which a queue treats a job differently from others.
 package struct JobTraits: Sendable {
+    /// The traits of a job that is treated as most are.
+    package static let usual = JobTraits()
+
     // The next traits depend on the kind of operation. See NetworkOperation.traits.
 
     /// Whether the job counts in the limits. A job that only waits for others takes no slot. It is started when its
     /// dependencies have ended and the queue is not suspended.
-    var occupiesSlot = true
+    package var occupiesSlot = true
     /// Whether the job itself holds its ``NetworkOperation/mutualExclusionCategories``.
     var takesCategories = true
     /// Whether the job's host and priority are known only after ``NetworkOperation/prepare()`` has run. Such a job is
@@ -41,26 +44,13 @@ package struct JobTraits: Sendable {
     var startRunsUserCode = true
     /// Whether the running job can give its slot to an urgent job and continue later. ``JobGraph/setMayYield(_:of:_:)``
     /// changes this while the job runs.
-    var mayYield = false
+    package var mayYield = false
 
     // The next traits are set when a job is added.
 
-    var isBarrier = false
+    package var isBarrier = false
     /// Whether the job does not wait for a barrier, because a job before the barrier waits for this job.
-    var passesBarriers = false
-
-    package init(
-        occupiesSlot: Bool = true,
-        needsPreparing: Bool = false,
-        startRunsUserCode: Bool = true,
-        mayYield: Bool = false,
-        isBarrier: Bool = false,
-        passesBarriers: Bool = false
-    ) {
-        (self.occupiesSlot, self.needsPreparing) = (occupiesSlot, needsPreparing)
-        (self.startRunsUserCode, self.mayYield) = (startRunsUserCode, mayYield)
-        (self.isBarrier, self.passesBarriers) = (isBarrier, passesBarriers)
-    }
+    package var passesBarriers = false
 }
 
 /// The rules by which a queue admits its jobs, except for the limits of its batches.

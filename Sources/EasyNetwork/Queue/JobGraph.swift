@@ -109,7 +109,7 @@ package struct JobGraph<Payload> {
         priority: JobPriority,
         host: String? = nil,
         keys: [LimitKey] = [],
-        _ traits: JobTraits = JobTraits()
+        _ traits: JobTraits = .usual
     ) {
         guard job.phase == .expected else { return }
         submissionCount += 1
