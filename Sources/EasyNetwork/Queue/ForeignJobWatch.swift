@@ -82,7 +82,7 @@ extension NetworkQueue {
         beforeActing: (Result) -> Void
     ) -> Result {
         let now = SystemClock().now
-        let sights = lookAndEndCancelled { $0.foreignWatch?.takeShare(at: now) ?? [] }
+        let sights = lookAndEndCancelled { $0.foreignWatch.takeShare(at: now) }
         return step(
             { state, actions in
                 note(sights, &state, &actions)
@@ -94,13 +94,13 @@ extension NetworkQueue {
 
     /// Checks the jobs that are not ready, at increasing intervals.
     func watchUnready() {
-        guard let delay = state.withLock({ $0.foreignWatch?.nextLook() }) else { return }
+        guard let delay = state.withLock({ $0.foreignWatch.nextLook() }) else { return }
         // Use the system's clock, because the time until an operation is ready doesn't depend on the queue's clock.
         _ = SystemClock().schedule(after: delay) { [weak self] in
             guard let self else { return }
             let sights = lookAndEndCancelled { state in
-                state.foreignWatch?.isLookDue = false
-                return state.foreignWatch.map { Array($0.unready.values) } ?? []
+                state.foreignWatch.isLookDue = false
+                return Array(state.foreignWatch.unready.values)
             }
             step { state, actions in
                 note(sights, &state, &actions)
@@ -117,10 +117,10 @@ extension NetworkQueue {
         let operations = state.withLock { state in
             jobs(&state).compactMap { job -> (Job, ForeignJob, isUnready: Bool)? in
                 guard let operation = job.payload as? ForeignJob else {
-                    _ = state.foreignWatch?.removeUnready(job)
+                    _ = state.foreignWatch.removeUnready(job)
                     return nil
                 }
-                return (job, operation, state.foreignWatch?.unready[ObjectIdentifier(job)] != nil)
+                return (job, operation, state.foreignWatch.unready[ObjectIdentifier(job)] != nil)
             }
         }
         return operations.map { job, operation, isUnready in
@@ -135,7 +135,7 @@ extension NetworkQueue {
                 state.graph.setPriority(sight.priority, of: sight.job)
                 guard sight.isReady else { continue }
             }
-            guard state.foreignWatch?.removeUnready(sight.job) == true else { continue }
+            guard state.foreignWatch.removeUnready(sight.job) else { continue }
             noteWaitBefore(.notReady, [sight.job])
             state.graph.settle(sight.job, &actions)
         }
@@ -148,7 +148,7 @@ extension NetworkQueue {
         guard !unfinished.isEmpty || operation.isHeldBack, !operation.foreign.isCancelled else { return false }
         var outside: [Job] = []
         let isHeld = takeBackSlot(of: operation) { job, state, actions in
-            state.foreignWatch?.add(job, isUnready: unfinished.isEmpty)
+            state.foreignWatch.add(job, isUnready: unfinished.isEmpty)
             guard !unfinished.isEmpty else { return }
             outside = link(job, to: unfinished, &state)
             state.graph.settle(job, &actions)

@@ -19,7 +19,7 @@ extension NetworkQueue {
             } else if phase == .ready || phase == .returning {
                 reason = state.graph.obstacle(of: job, at: now)
             }
-            if state.foreignWatch?.unready[ObjectIdentifier(job)] != nil { reason = .notReady }
+            if state.foreignWatch.unready[ObjectIdentifier(job)] != nil { reason = .notReady }
             if state.offline.values.contains(where: { $0.jobs.contains { $0 === job } }) {
                 reason = .network
             }

@@ -48,10 +48,7 @@ extension NetworkQueue {
             if let groupKey { state.graph.setLimit(group?.limit, for: groupKey) }
             if !traits.passesBarriers, let place = state.shutDownPlace { refusal = .shutDown(at: place) }
             state.graph.submit(job, priority: priority, host: host, keys: keys, traits)
-            if foreign != nil {
-                if state.foreignWatch == nil { state.foreignWatch = ForeignJobWatch() }
-                state.foreignWatch?.add(job)
-            }
+            if foreign != nil { state.foreignWatch.add(job) }
             if !adoption.dependencies.isEmpty { outside = link(job, to: adoption.dependencies, &state) }
             if actions.isReported {
                 let dependencies = adoption.dependencies.map(\.operation.original)
@@ -63,8 +60,7 @@ extension NetworkQueue {
             if let deadline = adoption.deadline {
                 if deadline > 0 {
                     hasDeadline = true
-                    if state.deadlines == nil { state.deadlines = JobDeadlines() }
-                    state.deadlines?.add(job, deadline, now: actions.now)
+                    state.deadlines.add(job, deadline, now: actions.now)
                 } else {
                     refusal = refusal ?? .passedDeadline(deadline)
                 }

@@ -27,7 +27,7 @@ extension NetworkQueue {
         var actions = Actions(now: clock.now)
         var network: NetworkReachability?
         let result = state.withLock { state -> Result? in
-            if makesRoom, state.foreignWatch?.isEmpty == false { return nil }
+            if makesRoom, !state.foreignWatch.isEmpty { return nil }
             actions.isReported = broadcast.hasListeners.isSet
             state.graph.notesWaits = actions.isReported
             let result = body(&state, &actions)
@@ -122,12 +122,12 @@ extension NetworkQueue {
         step(changing: .jobs, makesRoom: true) { state, actions in
             if actions.isReported { note(.finished(error), job) }
             state.graph.finish(job, succeeded: error == nil, &actions)
-            if state.deadlines?.isEmpty == false {
-                state.deadlines?.remove(job)
-                hasNoDeadlines = state.deadlines?.isEmpty == true
+            if !state.deadlines.isEmpty {
+                state.deadlines.remove(job)
+                hasNoDeadlines = state.deadlines.isEmpty
             }
             guard state.graph.totalCount == 0 else { return }
-            state.foreignWatch?.removeAll()
+            state.foreignWatch.removeAll()
             swap(&state.emptyWaiters, &emptyWaiters)
         }
         if hasNoDeadlines { awaitDeadlines() }
@@ -138,7 +138,7 @@ extension NetworkQueue {
 
     /// Sets the alarm to the next deadline.
     func awaitDeadlines() {
-        deadlineAlarm.set(state.withLock { $0.deadlines?.next }, clock) { [weak self] in
+        deadlineAlarm.set(state.withLock { $0.deadlines.next }, clock) { [weak self] in
             guard let self else { return }
             WorkQueue.shared.add { self.endOverdue() }
         }
@@ -148,7 +148,7 @@ extension NetworkQueue {
         let now = clock.now
         // The payload of a job is protected by the lock, too.
         let due = state.withLock { state in
-            let due = state.deadlines?.takeDue(now: now) ?? []
+            let due = state.deadlines.takeDue(now: now)
             return due.compactMap { job, deadline in job.payload.map { ($0, deadline) } }
         }
         awaitDeadlines()

@@ -55,13 +55,12 @@ public final class NetworkQueue: Sendable {
         var graph: JobGraph<NetworkOperation>
         /// The nodes of operations that jobs wait for and that are not jobs of this queue. The graph keeps them alive.
         var externalJobs: [ObjectIdentifier: Job] = [:]
-        /// The foreign operations to check; `nil` before the first one.
-        var foreignWatch: ForeignJobWatch?
+        /// The foreign operations to check.
+        var foreignWatch = ForeignJobWatch()
         /// The closures to call when the queue becomes empty, by the numbers of their waits.
         var emptyWaiters: [Int: @Sendable () -> Void] = [:]
         var lastEmptyWait = 0
-        /// The deadlines; `nil` before the first one.
-        var deadlines: JobDeadlines<Job>?
+        var deadlines = JobDeadlines<Job>()
         /// The place of the call that shut the queue down, so that it accepts no more jobs.
         var shutDownPlace: String?
         var bandwidth: BandwidthLimit?

@@ -278,7 +278,7 @@ struct DeadlineTests {
         }
         await queue.waitUntilIdle()
         await expect(eventually { ends.withLock { $0 } == jobs.count })
-        expect(queue.state.withLock { $0.deadlines?.isEmpty ?? true })
+        expect(queue.state.withLock { $0.deadlines.isEmpty })
         let codes = Set(jobs.map { $0.error?.code })
         expect(codes.isSubset(of: [nil, .timedOut, .cancelled]), "\(codes), seed \(seed)")
     }
