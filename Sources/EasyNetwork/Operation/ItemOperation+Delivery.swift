@@ -63,7 +63,7 @@ extension ItemOperation {
         WorkQueue.callOnMain(
             {
                 // Take the closures only now, because they may have been released since.
-                let closures = self.state.withLock { $0.closures.onMain.take() }
+                let closures = self.state.withLock { $0.closures.onMain.take()?.value }
                 switch result {
                 case .success(let item): closures?.success?(item, self.response)
                 case .failure(let error): closures?.failure?(error)

@@ -115,12 +115,11 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         var cached: (@MainActor (any Sendable) -> Void)?
         if let typedCached { cached = { typedCached(CallGroup.typed($0)) } }
         state.setClosure(isRemoved: false) { closures in
-            let old = closures.onMain
-            closures.onMain = ItemOperationState.ClosuresOnMain(
-                success: success ?? old?.success,
-                failure: failure ?? old?.failure,
-                cached: cached ?? old?.cached
-            )
+            var onMain = closures.onMain?.value ?? ItemOperationState.ClosuresOnMain()
+            if let success { onMain.success = success }
+            if let failure { onMain.failure = failure }
+            if let cached { onMain.cached = cached }
+            closures.onMain = Shared(onMain)
         }
     }
 

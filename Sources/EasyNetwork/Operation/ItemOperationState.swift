@@ -21,7 +21,7 @@ struct ItemOperationState {
         var failure: (@Sendable (NetworkError) -> Void)?
         var successWithResponse: (@Sendable (Item, NetworkResponse) -> Void)?
         /// The closures for the main actor; `nil` for most operations.
-        var onMain: ClosuresOnMain?
+        var onMain: Shared<ClosuresOnMain>?
 
         /// Returns whether the operation calls one of the closures at this end.
         func handle(_ error: NetworkError?) -> Bool {
@@ -30,21 +30,11 @@ struct ItemOperationState {
         }
     }
 
-    /// The closures for the main actor. They are a separate object because few operations have them.
-    final class ClosuresOnMain: Sendable {
-        let success: (@MainActor (Item, NetworkResponse?) -> Void)?
-        let failure: (@MainActor (NetworkError) -> Void)?
-        let cached: (@MainActor (Item) -> Void)?
-
-        init(
-            success: (@MainActor (Item, NetworkResponse?) -> Void)?,
-            failure: (@MainActor (NetworkError) -> Void)?,
-            cached: (@MainActor (Item) -> Void)?
-        ) {
-            self.success = success
-            self.failure = failure
-            self.cached = cached
-        }
+    /// The closures for the main actor. They are stored in a separate object because few operations have them.
+    struct ClosuresOnMain {
+        var success: (@MainActor (Item, NetworkResponse?) -> Void)?
+        var failure: (@MainActor (NetworkError) -> Void)?
+        var cached: (@MainActor (Item) -> Void)?
     }
 
     /// The request, taken when it is sent.

@@ -186,7 +186,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         let delivery = state.withLock { state -> Promise<Void>? in
             guard !state.isClosed else { return nil }
             state.cachedItem = item
-            let isAwaited = state.closures.cached != nil || state.closures.onMain?.cached != nil
+            let isAwaited = state.closures.cached != nil || state.closures.onMain?.value.cached != nil
             if isAwaited || hasDelegate { state.cachedDelivery = Promise<Void>() }
             return state.cachedDelivery
         }
@@ -194,7 +194,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         deliveryQueue.add {
             // Take the closure only now, because it may have been released since.
             let (closure, isAwaitedOnMain) = self.state.withLock { state in
-                (state.closures.cached.take(), state.closures.onMain?.cached != nil)
+                (state.closures.cached.take(), state.closures.onMain?.value.cached != nil)
             }
             if !self.isCancelled {
                 self.delegate?.requestOperationDidLoadFromCache(self)
@@ -203,7 +203,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
             guard isAwaitedOnMain else { return delivery.set() }
             WorkQueue.callOnMain(
                 {
-                    let closures = self.state.withLock { $0.closures.onMain }
+                    let closures = self.state.withLock { $0.closures.onMain?.value }
                     if !self.isCancelled { closures?.cached?(item) }
                 },
                 then: delivery.set
