@@ -30,9 +30,11 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         noteTraits()
     }
 
-    /// Creates an operation with other options than its request's.
-    package init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
-        super.init(request, options, of: service)
+    /// - Parameters:
+    ///   - options: the options to use instead of the request's. Defaults to `nil`: the request's.
+    ///   - service: the service; `nil` for ``HostConfiguration/shared``.
+    package init(_ request: Request, _ options: RequestOptions? = nil, of service: EasyNetworkService?) {
+        super.init(request, options ?? request.options, of: service)
         noteTraits()
     }
 

@@ -31,13 +31,6 @@ extension NetworkQueue {
     }
 }
 
-extension RequestOperation {
-    /// - Parameter service: the service; `nil` for ``HostConfiguration/shared``.
-    convenience init(_ request: Request, of service: EasyNetworkService?) {
-        if let service { self.init(request, service: service) } else { self.init(request) }
-    }
-}
-
 extension NetworkQueue {
     /// Runs requests as jobs and returns their results as they arrive.
     ///

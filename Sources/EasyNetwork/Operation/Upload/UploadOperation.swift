@@ -52,7 +52,8 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     }
 
     /// Creates an upload with other options than its request's.
-    package override init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
+    package override init(_ request: Request, _ options: RequestOptions?, of service: EasyNetworkService?) {
+        let options = options ?? request.options
         resumable = options.resuming.map { ($0, CallRequest(request, options)) }
         super.init(request, options, of: service)
         changeRequestOptions { options in
