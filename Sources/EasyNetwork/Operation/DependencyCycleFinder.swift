@@ -138,9 +138,14 @@ enum DependencyCycleFinder {
         in queue: NetworkQueue?
     ) -> AnyIterator<Node> {
         guard let queue else { return iterator([]) }
-        let edges = queue.edges(of: operation, direction)
-        let event = direction == .dependencies ? Node.end : Node.start
-        return AnyIterator(edges.lazy.flatMap { queue.operations(at: $0.job, direction).map(event) }.makeIterator())
+        let edges = queue.state.withLock { state in
+            queue.node(of: operation, state).map { state.graph.edges(of: $0, direction) } ?? []
+        }
+        let events = edges.lazy.flatMap { edge in
+            queue.state.withLock { $0.graph.payloads(at: edge.job, direction) }
+                .map(direction == .dependencies ? Node.end : Node.start)
+        }
+        return AnyIterator(events.makeIterator())
     }
 
     fileprivate static func iterator(_ events: [Node], _ others: AnyIterator<Node>? = nil) -> AnyIterator<Node> {
@@ -243,9 +248,6 @@ extension NetworkOperation {
     final var groups: [GroupOperation] {
         core.withLock { $0.waiters?.operations ?? [] }.compactMap { $0.object as? GroupOperation }
     }
-
-    /// Whether the operation is a child of a group.
-    final var isChild: Bool { !groups.isEmpty }
 
     /// The group that contains the operation; `nil` if there are several, because the operation waits for none of them
     /// in particular.

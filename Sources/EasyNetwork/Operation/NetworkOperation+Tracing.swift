@@ -20,13 +20,10 @@ extension NetworkOperation {
         changeOptions { options, _ in if options.traceOrigin == nil { options.traceOrigin = context } }
     }
 
+    /// - Parameter group: the group that contains the operation as a child. Defaults to `nil`.
     /// - Returns: the span of the operation, created by the first call.
     @discardableResult
-    final func joinTrace() -> TraceSpan { joinTrace(of: nil) }
-
-    /// - Parameter group: the group that contains the operation as a child.
-    @discardableResult
-    final func joinTrace(of group: NetworkOperation?) -> TraceSpan {
+    final func joinTrace(of group: NetworkOperation? = nil) -> TraceSpan {
         if let trace { return trace }
         if let group { return setTrace(TraceSpan(in: group.joinTrace().context)) }
         let origin = findTrace()

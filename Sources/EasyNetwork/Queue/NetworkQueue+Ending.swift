@@ -36,9 +36,7 @@ extension NetworkQueue {
     }
 
     private func cancel(where matches: (NetworkOperation) -> Bool) {
-        let jobs = state.withLock { state in state.graph.jobs.compactMap { job in job.payload.map { (job, $0) } } }
-        let matching = jobs.filter { matches($0.1) }.map(\.0)
-        cancel { _ in matching }
+        cancel(state.withLock { $0.graph.jobs.compactMap(\.payload) }.filter(matches))
     }
 
     /// Cancels the given operations as far as they are on this queue.

@@ -138,7 +138,7 @@ extension NetworkQueue {
     /// Ends the operation, a job of this queue, if it waits for itself.
     func endIfInCycle(_ operation: NetworkOperation) {
         guard var cycle = DependencyCycleFinder.cycle(through: operation) else { return }
-        if operation.isChild {
+        if !operation.groups.isEmpty {
             // If the user added a child after a barrier that waits for the group, the child passes the barrier.
             passBarriers(operation)
             guard let other = DependencyCycleFinder.cycle(through: operation) else { return }
@@ -152,14 +152,6 @@ extension NetworkQueue {
         step { state, actions in
             if let job = node(of: operation, state) { state.graph.passBarriers(job, &actions) }
         }
-    }
-
-    func edges(of operation: NetworkOperation, _ direction: Graph.Direction) -> [Graph.Edge] {
-        state.withLock { state in node(of: operation, state).map { state.graph.edges(of: $0, direction) } ?? [] }
-    }
-
-    func operations(at job: Job, _ direction: Graph.Direction) -> [NetworkOperation] {
-        state.withLock { $0.graph.payloads(at: job, direction) }
     }
 }
 
