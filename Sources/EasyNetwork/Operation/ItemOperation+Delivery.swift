@@ -6,21 +6,6 @@ extension ItemOperation {
     /// The response of an operation that has succeeded with a message, as every ``RequestOperation`` does.
     final var responseOfItem: NetworkResponse { response ?? NetworkResponse() }
 
-    /// Returns a closure that stores the response after the callbacks. A response that crashes the app in a callback is
-    /// then not found again.
-    final func storing(
-        _ keep: @escaping @Sendable () -> Void,
-        then done: @escaping @Sendable () -> Void
-    ) -> @Sendable () -> Void {
-        {
-            // Storing can decode, so don't do it on the user's queue.
-            WorkQueue.run {
-                keep()
-                done()
-            }
-        }
-    }
-
     /// Hands the result over on a queue, if it is not `nil`.
     ///
     /// - Parameter inPlace: see ``NetworkOperation/end(_:inPlace:)``.
@@ -56,10 +41,7 @@ extension ItemOperation {
             }
             return closures.onMain != nil
         }
-        if isAwaitedOnMain { handOverOnMain(result, done) } else { done() }
-    }
-
-    private func handOverOnMain(_ result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
+        guard isAwaitedOnMain else { return done() }
         WorkQueue.callOnMain(
             {
                 // Take the closures only now, because they may have been released since.

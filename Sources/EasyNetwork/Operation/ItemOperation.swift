@@ -490,7 +490,16 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
         // `map` and `??` would wrap the closure.
         var done = done
-        if let keep { done = storing(keep, then: done) }
+        if let keep {
+            // Store the response after the callbacks, so that one that crashes the app there is not found again. Storing
+            // can decode, so don't do it on the user's queue.
+            done = { [done] in
+                WorkQueue.run {
+                    keep()
+                    done()
+                }
+            }
+        }
         guard waits.meter != nil || waits.cached != nil || waits.preprocess != nil else {
             return hand(over: result, on: queue ?? callGroup.host.deliveryQueue, inPlace: inPlace, done)
         }

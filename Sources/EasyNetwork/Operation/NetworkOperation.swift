@@ -483,7 +483,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         if let scheduling {
             let isTooLate = !scheduling.queue.operation(self, job: scheduling.job, didAdd: dependency)
             if isTooLate {
-                removeLast(dependency)
+                core.withLock { state in
+                    let index = state.dependencies?.lastIndex(of: dependency.operation)
+                    if let index { state.dependencies?.list.remove(at: index) }
+                }
             } else if core.withLock({ $0.dependencies?.lastIndex(of: dependency.operation) }) == nil {
                 // The dependency was removed before the queue received it.
                 scheduling.queue.operation(self, job: scheduling.job, didRemove: dependency.operation)
@@ -513,13 +516,6 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
         // Release the dependencies outside the lock.
         withExtendedLifetime(before) {}
-    }
-
-    private func removeLast(_ dependency: OperationDependency) {
-        core.withLock { state in
-            let index = state.dependencies?.lastIndex(of: dependency.operation)
-            if let index { state.dependencies?.list.remove(at: index) }
-        }
     }
 
     /// The operations that this one waits for; empty once it has finished.

@@ -11,20 +11,7 @@ enum RepeatKey: Hashable, Sendable {
     /// The message, and the identity of the host's configuration, which the owner of the key keeps alive.
     case message(host: ObjectIdentifier, Additions, NetworkService.Method, URL, HTTPHeaders, TransportBody)
 
-    /// - Parameter name: the key that the user set.
-    /// - Returns: `nil` if no request is equal to this one: the request cannot be built, or it has no name and its own
-    ///   code can change its messages.
-    init?(_ name: String?, _ options: RequestOptions, snapshot: () -> RequestSnapshot?) {
-        if let name {
-            self = .named(name)
-        } else if !options.changesMessages, let snapshot = snapshot() {
-            self.init(snapshot)
-        } else {
-            return nil
-        }
-    }
-
-    fileprivate init(_ snapshot: RequestSnapshot) {
+    init(_ snapshot: RequestSnapshot) {
         let (host, message) = (ObjectIdentifier(snapshot.host), snapshot.message)
         let additions = Additions(snapshot)
         self = .message(host: host, additions, message.method, message.url, message.headers, message.body)

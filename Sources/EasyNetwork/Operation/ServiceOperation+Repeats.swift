@@ -74,9 +74,10 @@ extension ItemOperation {
             return true
         }
         let (policy, name) = option { RepeatSetting($0) }.over(source.options)
-        guard policy != .allow || name != nil, let key = RepeatKey(name, source.options, snapshot: { fixSnapshot() })
-        else { return true }
-        return queue.operation(self, repeats: key, policy: policy)
+        if let name { return queue.operation(self, repeats: .named(name), policy: policy) }
+        // No request is equal to one that cannot be built, or whose own code can change its messages.
+        guard policy != .allow, !source.options.changesMessages, let snapshot = fixSnapshot() else { return true }
+        return queue.operation(self, repeats: RepeatKey(snapshot), policy: policy)
     }
 
     /// Reads the request, and fixes what is sent. Returns `nil` if it cannot be sent, or has already been sent.

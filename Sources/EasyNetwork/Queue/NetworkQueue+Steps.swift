@@ -93,18 +93,16 @@ extension NetworkQueue {
                 continue
             }
             // A job that is prepared first has no slot yet.
-            if actions.isReported, !operation.traits.needsPreparing { postStart(of: operation) }
+            if actions.isReported, !operation.traits.needsPreparing {
+                state.withLock { state in
+                    if let job = operation.job(in: self) { noteStart(of: job, in: state.graph) }
+                }
+                broadcast.deliver()
+            }
             WorkQueue.run { operation.startOnWorkQueue() }
         }
         if actions.isReported { broadcast.deliver() }
         return isSlotFree
-    }
-
-    private func postStart(of operation: NetworkOperation) {
-        state.withLock { state in
-            if let job = operation.job(in: self) { noteStart(of: job, in: state.graph) }
-        }
-        broadcast.deliver()
     }
 
     /// - Returns: whether the job cannot run yet, and therefore no longer has a slot.
