@@ -33,9 +33,9 @@ extension JobGraph {
     /// Returns the next job to start, which now has its slot; `nil` if no job can start.
     mutating func takeNext(at now: TimeInterval) -> Job? {
         guard !isSuspended, !openLanes.isEmpty else { return nil }
-        if slotlessCount > 0, let job = takeNext(needingSlot: false, at: now) { return job }
+        if slotlessCount > 0, let job = takeNext(needsSlot: false, at: now) { return job }
         if isLongAbsentNext, !yielded.isEmpty, let job = takeLongAbsent(at: now) { return job }
-        return takeNext(needingSlot: true, at: now)
+        return takeNext(needsSlot: true, at: now)
     }
 
     /// Returns the job that has yielded for the longest time, if that is at least ``absenceLimit``.
@@ -51,14 +51,24 @@ extension JobGraph {
         return job
     }
 
-    private mutating func takeNext(needingSlot: Bool, at now: TimeInterval) -> Job? {
-        while !needingSlot || queueLane.isBelowLimit, let job = best(needingSlot: needingSlot, at: now) {
-            if let line = job.line, let full = firstFullLane(of: job, at: now) {
-                move(line, to: full, at: now)
-            } else {
-                if needingSlot { isLongAbsentNext = true }
-                grant(job, at: now)
-                return job
+    private mutating func takeNext(needsSlot: Bool, at now: TimeInterval) -> Job? {
+        guard let job = next(needsSlot: needsSlot, at: now) else { return nil }
+        if needsSlot { isLongAbsentNext = true }
+        grant(job, at: now)
+        return job
+    }
+
+    /// Returns the best job that can start.
+    ///
+    /// - Parameter priority: the priority above which a job must be. Defaults to `nil`: any.
+    private mutating func next(needsSlot: Bool, above priority: JobPriority? = nil, at now: TimeInterval) -> Job? {
+        while !needsSlot || queueLane.isBelowLimit, let job = best(needsSlot: needsSlot, above: priority, at: now) {
+            guard let line = job.line, let full = firstFullLane(of: job, at: now) else { return job }
+            let overtakenCount = line.lane?.rows[line.row].overtakenCount ?? 0
+            move(line, to: full, at: now)
+            // A search for an urgent job can move a line often, which must not reset the count.
+            if priority != nil, overtakenCount > full.rows[line.row].overtakenCount {
+                full.rows[line.row].overtakenCount = overtakenCount
             }
         }
         return nil
@@ -84,11 +94,12 @@ extension JobGraph {
     }
 
     /// Returns the best among the first jobs in the open lanes.
-    private func best(needingSlot: Bool, at now: TimeInterval) -> Job? {
+    private func best(needsSlot: Bool, above floor: JobPriority?, at now: TimeInterval) -> Job? {
         var best: (job: Job, rank: Int)?
-        let lowest = needingSlot ? JobPriority.count : 0
+        let lowest = needsSlot ? JobPriority.count : 0
+        let first = floor.map { Int($0.rawValue) + 1 } ?? 0
         for lane in openLanes {
-            for priority in 0..<JobPriority.count where lane.rows[lowest + priority].lineCount > 0 {
+            for priority in first..<JobPriority.count where lane.rows[lowest + priority].lineCount > 0 {
                 guard let job = lane.first(lowest + priority, at: now) else { continue }
                 let rank = isDue(lane, lowest + priority) ? priority + JobPriority.count : priority
                 if let best, (best.rank, job.turn) > (rank, best.job.turn) { continue }
@@ -148,7 +159,7 @@ extension JobGraph {
             // Without a full lane, the slot is not what the other jobs wait for.
             guard (giver.lanes + [queueLane]).contains(where: { $0.runningCount == $0.limit }) else { continue }
             changeCounts(of: giver, by: -1)
-            if let urgent = firstUrgent(above: giver.priority, at: now) {
+            if let urgent = next(needsSlot: true, above: giver.priority, at: now) {
                 let time = giver.resumedAt + Self.yieldingInterval
                 if time <= now { pairs.append((urgent, giver)) } else { times.append(time) }
             } else if let time = self.wake(after: now) {
@@ -174,19 +185,6 @@ extension JobGraph {
         joinLine(job)
         actions.yield.append(payload)
         return true
-    }
-
-    /// Returns the first job of a higher priority that could start now, while the slot of a job counts as free.
-    private mutating func firstUrgent(above priority: JobPriority, at now: TimeInterval) -> Job? {
-        guard queueLane.isBelowLimit else { return nil }
-        for rank in (Int(priority.rawValue) + 1..<JobPriority.count).reversed() {
-            let row = JobPriority.count + rank
-            while let job = openLanes.compactMap({ $0.first(row, at: now) }).min(by: { $0.turn < $1.turn }) {
-                guard let line = job.line, let full = firstFullLane(of: job, at: now) else { return job }
-                move(line, to: full, at: now)
-            }
-        }
-        return nil
     }
 
     /// Sets whether a started job can yield, because it could later continue from its current position. A job that has
