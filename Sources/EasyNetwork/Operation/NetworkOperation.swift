@@ -288,14 +288,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return proceed(with: action, core.withLock { $0.delivery })
         }
         guard hasOptions || traits.needsPreparing else { return execute() }
-        guard traits.needsPreparing, let scheduling else { return work(when: conditions) }
+        let work = { @Sendable in self.hold(until: conditions) { self.work() } }
+        guard traits.needsPreparing, let scheduling else { return work() }
         prepare()
         guard !hasOutcome else { return }
-        scheduling.queue.operation(self, job: scheduling.job, isPreparedFor: { self.work(when: conditions) })
-    }
-
-    private func work(when conditions: [OperationCondition]) {
-        if conditions.isEmpty { work() } else { hold(until: conditions) { self.work() } }
+        scheduling.queue.operation(self, job: scheduling.job, isPreparedFor: work)
     }
 
     private func work() {

@@ -25,15 +25,9 @@ public struct OperationCondition: Sendable {
     public let name: String
     /// Runs the prerequisites unless they are skipped, and throws if the condition does not hold.
     let evaluate: @Sendable (NetworkOperation, _ skipsPrerequisites: Bool) async throws -> Void
+}
 
-    private init(
-        name: String,
-        evaluate: @escaping @Sendable (NetworkOperation, _ skipsPrerequisites: Bool) async throws -> Void
-    ) {
-        self.name = name
-        self.evaluate = evaluate
-    }
-
+extension OperationCondition {
     /// Creates a condition.
     ///
     /// - Parameters:
@@ -179,6 +173,7 @@ extension NetworkOperation {
     /// Runs `work` when every condition holds and the operation has a slot again. Ends the operation if one does not
     /// hold. Called when the operation has been started.
     final func hold(until conditions: [OperationCondition], then work: @escaping @Sendable () -> Void) {
+        guard !conditions.isEmpty else { return work() }
         releaseSlot()
         let task = WorkQueue.task {
             do {
