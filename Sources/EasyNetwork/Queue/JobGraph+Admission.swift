@@ -227,11 +227,7 @@ extension JobGraph {
         if let lane = lanes[key] { refreshLimits(of: [lane]) }
     }
 
-    mutating func refreshLimits() {
-        refreshLimits(of: Array(lanes.values))
-    }
-
-    private mutating func refreshLimits(of lanes: [Lane]) {
+    mutating func refreshLimits(of lanes: [Lane]) {
         var formsLines = false
         for lane in lanes {
             let wasBounded = lane.isBounded

@@ -60,7 +60,7 @@ package struct JobGraph<Payload> {
     /// because the others would otherwise wait forever if many jobs yield.
     var isLongAbsentNext = true
     /// The limit of each host that has no limit of its own.
-    var hostLimit: Int? { didSet { refreshLimits() } }
+    var hostLimit: Int? { didSet { refreshLimits(of: Array(lanes.values)) } }
     /// The limits by key, except those of batches.
     var limits: [LimitKey: Int] = [:]
     var batchLimits: [LimitKey: Int] = [:]

@@ -61,7 +61,7 @@ extension NetworkQueue {
         let limits = [
             maxConcurrentOperationCount, self.maxConcurrentOperationCount, Self.defaultMaxConcurrentOperationCount,
         ]
-        return Results(self, requests, limits.first { $0 > 0 } ?? 1, service)
+        return Results(queue: self, requests: requests, room: limits.first { $0 > 0 } ?? 1, service: service)
     }
 
     /// The results of many requests, in the order in which they arrive. A second iteration runs the requests again, if
@@ -89,19 +89,15 @@ extension NetworkQueue {
         fileprivate let room: Int
         fileprivate let service: EasyNetworkService?
         /// The requests that have not started; `nil` before the first call of `next()`.
-        private var rest: Requests.Iterator?
-        private var window: Window?
-        private var isExhausted = false
+        fileprivate var rest: Requests.Iterator?
+        fileprivate var window: Window?
+        fileprivate var isExhausted = false
         /// The number of requests that were started and whose results have not been returned.
-        private var pendingCount = 0
-        private var nextIndex = 0
-
-        fileprivate init(_ queue: NetworkQueue, _ requests: Requests, _ room: Int, _ service: EasyNetworkService?) {
-            (self.queue, self.requests, self.room, self.service) = (queue, requests, room, service)
-        }
+        fileprivate var pendingCount = 0
+        fileprivate var nextIndex = 0
 
         public func makeAsyncIterator() -> Results {
-            Results(queue, requests, room, service)
+            Results(queue: queue, requests: requests, room: room, service: service)
         }
 
         /// Waits for the next result, and starts requests for which there is room.
