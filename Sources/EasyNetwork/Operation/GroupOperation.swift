@@ -251,12 +251,9 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     }
 
     override func claimProgress() -> OrderedProgress? {
-        let isClaimed = state.withLock { state in
-            guard !state.isProgressClaimed, !state.group.isDrained else { return false }
-            state.isProgressClaimed = true
-            return true
+        state.withLock { state in
+            state.group.isDrained || exchange(&state.isProgressClaimed, with: true) ? nil : orderedProgress
         }
-        return isClaimed ? orderedProgress : nil
     }
 
     override func stop() {

@@ -13,8 +13,9 @@ extension NetworkOperation {
     /// - Returns: the owners of the listeners.
     @discardableResult
     final func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64? = nil) -> [ObjectIdentifier] {
-        guard let scheduling, scheduling.queue.broadcast.hasListeners.isSet else { return [] }
-        return scheduling.queue.tell(kind, of: scheduling.job, callNumber: callNumber)
+        guard let (queue, job) = scheduling, queue.broadcast.hasListeners.isSet else { return [] }
+        defer { queue.broadcast.deliver() }
+        return queue.state.withLock { _ in queue.broadcast.note(queue.event(kind, job, callNumber: callNumber)) }
     }
 
     /// What a queue needs of an operation that becomes a job: its dependencies, whether anything outside of that queue

@@ -63,10 +63,7 @@ extension NetworkOperation {
         #if !canImport(Darwin)
         guard hasOptions.isSet else { return nil }
         #endif
-        return core.withLock { state in
-            guard let options = state.options else { return nil }
-            return read(options)
-        }
+        return core.withLock { $0.options.map(read) }
     }
 
     /// Sets an option. The old value is released outside the lock.

@@ -42,14 +42,6 @@ public final class OperationOwner: Sendable {
         // cancellations.
         WorkQueue.userCode { for operation in operations where !operation.isCancelled { operation.cancel() } }
     }
-
-    fileprivate func add(_ registration: OwnerRegistration) {
-        registrations.withLock { $0[ObjectIdentifier(registration)] = Weak(object: registration) }
-    }
-
-    fileprivate func remove(_ registration: ObjectIdentifier) {
-        registrations.withLock { _ = $0.removeValue(forKey: registration) }
-    }
 }
 
 extension NetworkOperation {
@@ -76,10 +68,10 @@ final class OwnerRegistration: @unchecked Sendable {
     init(_ operation: NetworkOperation, _ owner: OperationOwner) {
         self.operation = operation
         self.owner = owner
-        owner.add(self)
+        owner.registrations.withLock { $0[ObjectIdentifier(self)] = Weak(object: self) }
     }
 
     deinit {
-        owner?.remove(ObjectIdentifier(self))
+        owner?.registrations.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(self)) }
     }
 }

@@ -25,14 +25,9 @@ extension NetworkOperation {
 /// the end.
 final class ForeignJob: NetworkOperation, @unchecked Sendable {
     // Sendable because all mutable state is under a lock.
-    private struct State {
-        var isWatched = false
-        /// Whether Foundation has been given the operation.
-        var isHandedOver = false
-    }
-
     let foreign: Operation
-    private let state = Locked(State())
+    /// Whether a watcher waits for the end of the operation, and whether Foundation has been given the operation.
+    private let state = Locked((isWatched: false, isHandedOver: false))
     /// Completes when the foreign operation has finished, or nothing waits for it any longer.
     private let done = Promise<Void>()
 

@@ -120,14 +120,6 @@ extension NetworkQueue {
             trace: TraceContext.isUsed.isSet ? job?.payload?.trace : nil
         )
     }
-
-    /// Posts an event of a job's call or body.
-    ///
-    /// - Returns: the owners of the listeners.
-    func tell(_ kind: NetworkEvent.Kind, of job: Job, callNumber: UInt64?) -> [ObjectIdentifier] {
-        defer { broadcast.deliver() }
-        return state.withLock { _ in broadcast.note(event(kind, job, callNumber: callNumber)) }
-    }
 }
 
 extension AdmissionNote {
