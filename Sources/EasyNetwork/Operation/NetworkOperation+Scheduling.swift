@@ -5,9 +5,6 @@ typealias Scheduling = (queue: NetworkQueue, job: NetworkQueue.Job)
 
 /// The interface of an operation for its queue.
 extension NetworkOperation {
-    /// The event listeners of the operation's queue.
-    final var broadcast: EventBroadcast? { scheduling?.queue.broadcast }
-
     /// Posts an event to the listeners of the operation's queue.
     ///
     /// - Returns: the owners of the listeners.
