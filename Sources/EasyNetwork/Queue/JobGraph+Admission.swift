@@ -303,10 +303,6 @@ extension JobGraph {
 
     private func obstacle(in lane: Lane, at now: TimeInterval) -> WaitReason {
         if lane.isBelowLimit, let gate = lane.gate { return .rate(seconds: gate.opens - now) }
-        return obstacle(ofFull: lane)
-    }
-
-    private func obstacle(ofFull lane: Lane) -> WaitReason {
         let limit = lane.limit ?? 0
         switch lane.key {
         case .queueLane: return .limit(limit)
@@ -340,7 +336,7 @@ extension JobGraph {
         } else if lane.limit == nil {
             last = .rate(seconds: 0)
         } else if lane.gate == nil {
-            last = obstacle(ofFull: lane)
+            last = obstacle(in: lane, at: now)
         } else {
             last = nil
         }

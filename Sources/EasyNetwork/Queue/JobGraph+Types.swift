@@ -31,8 +31,6 @@ package struct JobTraits: Sendable {
     /// Whether the job counts in the limits. A job that only waits for others takes no slot. It is started when its
     /// dependencies have ended and the queue is not suspended.
     package var occupiesSlot = true
-    /// Whether the job itself holds its ``NetworkOperation/mutualExclusionCategories``.
-    var takesCategories = true
     /// Whether the job's host and priority are known only after ``NetworkOperation/prepare()`` has run. Such a job is
     /// first started without a slot, and counts in no limit until ``JobGraph/endPreparing(_:_:_:_:occupiesSlot:_:)``.
     var needsPreparing = false

@@ -247,11 +247,11 @@ extension NetworkOperation {
         // A request that is made late can have options for repeats of its own.
         if set != nil || traits.needsPreparing { role = repeatRole(set?.repeats ?? RepeatSetting(nil)) }
         // The other job has the slot and the categories.
-        if role.joinsAnother { (traits.occupiesSlot, traits.takesCategories) = (false, false) }
+        if role.joinsAnother { traits.occupiesSlot = false }
         var keys: [LimitKey] = []
         if let set {
             for tag in set.tags { keys.append(.tag(tag)) }
-            if traits.takesCategories {
+            if !role.joinsAnother {
                 for category in set.categories.subtracting(set.held) { keys.append(.exclusion(category)) }
             }
         }
