@@ -225,7 +225,6 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     override func repeatRole(_ own: RepeatSetting) -> RepeatRole {
         var role = super.repeatRole(own)
         // If the request is made later, its policy isn't known yet.
-        guard own.policy == .join || traits.needsPreparing else { return role }
         if case .request(let source)? = state.withLock({ $0.source }) {
             role.joinsAnother = joins(source, own)
         } else {

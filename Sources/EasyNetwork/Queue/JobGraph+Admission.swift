@@ -228,14 +228,12 @@ extension JobGraph {
     }
 
     mutating func refreshLimits(of lanes: [Lane]) {
-        var formsLines = false
+        let wereBounded = lanes.map(\.isBounded)
         for lane in lanes {
-            let wasBounded = lane.isBounded
             lane.limit = limit(of: lane.key)
             refresh(lane)
-            if lane.isBounded != wasBounded { formsLines = true }
         }
-        if formsLines { formLines() }
+        if lanes.map(\.isBounded) != wereBounded { formLines() }
     }
 
     /// Rebuilds the lines after a key has become able, or unable, to hold jobs back.

@@ -117,7 +117,14 @@ extension NetworkQueue {
                     isExhausted = true
                     break
                 }
-                begin(request, in: window, keepingBody)
+                let operation = RequestOperation(request, of: service)
+                operation.keepsResponseBody = keepingBody
+                operation.owner = window.owner.withLock { $0 }
+                queue.addOperation(operation)
+                let (index, continuation) = (nextIndex, window.continuation)
+                operation.whenFinished { continuation.yield((index, operation)) }
+                // The task may have been cancelled just before.
+                if window.owner.withLock({ $0 == nil }) { operation.cancel() }
                 nextIndex += 1
                 pendingCount += 1
             }
@@ -125,17 +132,6 @@ extension NetworkQueue {
             guard pendingCount > 0, let element = await results.next(), !Task.isCancelled else { return nil }
             pendingCount -= 1
             return element
-        }
-
-        private func begin(_ request: Requests.Element, in window: Window, _ keepsBody: Bool) {
-            let operation = RequestOperation(request, of: service)
-            operation.keepsResponseBody = keepsBody
-            let (index, continuation) = (nextIndex, window.continuation)
-            operation.owner = window.owner.withLock { $0 }
-            queue.addOperation(operation)
-            operation.whenFinished { continuation.yield((index, operation)) }
-            // The task may have been cancelled just before.
-            if window.owner.withLock({ $0 == nil }) { operation.cancel() }
         }
 
         /// The results that have arrived, and the owner of the running operations. Releasing the owner cancels them.
