@@ -22,11 +22,8 @@ extension NetworkOperation {
     public final func finished() async throws(NetworkError) {
         countWaitingTask()
         await waitAsCounted()
-        switch core.withLock({ $0.lifecycle.outcome }) {
-        case .success: return
-        case .failure(let error): throw error
-        case nil: throw NetworkError(code: .cancelled)
-        }
+        guard let outcome = core.withLock({ $0.lifecycle.outcome }) else { throw NetworkError(code: .cancelled) }
+        try outcome.get()
     }
 
     /// Counts one more waiting task.

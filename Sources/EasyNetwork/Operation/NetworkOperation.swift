@@ -114,7 +114,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// - Parameter inPlace: whether this is the package's last piece of work on this thread of the ``WorkQueue``, so
     ///   that the callbacks can run on it. Defaults to `false`.
     final func end(_ error: NetworkError?, inPlace: Bool = false) {
-        let outcome: OperationLifecycle.Outcome = if let error { .failure(error) } else { .success }
+        let outcome: OperationLifecycle.Outcome = if let error { .failure(error) } else { .success(()) }
         let (action, delivery) = core.withLock { state in (state.lifecycle.end(outcome).action, state.delivery) }
         proceed(with: action, delivery, inPlace: inPlace)
     }

@@ -22,10 +22,7 @@ struct OperationLifecycle {
         case finished
     }
 
-    enum Outcome {
-        case success
-        case failure(NetworkError)
-    }
+    typealias Outcome = Result<Void, NetworkError>
 
     /// The next step that the caller must take.
     enum Action {

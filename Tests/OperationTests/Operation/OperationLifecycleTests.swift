@@ -14,7 +14,7 @@ struct OperationLifecycleTests {
         expect(life.isExecuting)
         expect(life.began(obstacle: nil), equals: .execute)
         expect(life.outcome == nil)
-        let ending = life.end(.success)
+        let ending = life.end(.success(()))
         expect(ending.wins && ending.action == .deliver)
         expect(life.isExecuting)
         life.concluded()
@@ -29,7 +29,7 @@ struct OperationLifecycleTests {
         _ = life.began(obstacle: nil)
         expect(life.began(obstacle: nil), equals: .none)
         expect(life.end(.failure(failure)).wins)
-        expect(!life.end(.success).wins)
+        expect(!life.end(.success(())).wins)
         expect(!life.cancel().wins)
         expect(life.error?.code == .timedOut && !life.isCancelled)
     }
@@ -89,7 +89,7 @@ struct OperationLifecycleTests {
         _ = life.start()
         expect(life.startIsCalled(), equals: false)
         _ = life.began(obstacle: nil)
-        expect(life.end(.success).action, equals: .deliver)
+        expect(life.end(.success(())).action, equals: .deliver)
         expect(life.startHasReturned(), equals: .none)
     }
 }
