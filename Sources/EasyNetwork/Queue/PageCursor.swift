@@ -148,15 +148,13 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         _ failure: (@Sendable (NetworkError) -> Void)?
     ) {
         let operation = operation(for: load)
-        let deliver: @Sendable (Result<Request.Item, NetworkError>) -> Void = { result in
+        operation.callbackQueue = callbackQueue
+        operation.willDeliver = { result in
             switch self.settle(load, result) {
             case .success(let item): success?(item)
             case .failure(let error): failure?(error)
             }
         }
-        operation.callbackQueue = callbackQueue
-        operation.success = { deliver(.success($0)) }
-        operation.failure = { deliver(.failure($0)) }
         // Settle here too, because a silenced cancellation, for example, calls no closure.
         operation.whenFinished { _ = self.settle(load, .failure(NetworkError(code: .cancelled))) }
         queue.addOperation(operation)
