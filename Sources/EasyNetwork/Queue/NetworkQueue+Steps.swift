@@ -28,37 +28,32 @@ extension NetworkQueue {
         var network: NetworkReachability?
         let result = state.withLock { state -> Result? in
             if makesRoom, !state.foreignWatch.isEmpty { return nil }
-            actions.isReported = broadcast.hasListeners.isSet
-            state.graph.notesWaits = actions.isReported
-            let result = body(&state, &actions)
-            endStep(&state, actions)
             network = state.reachability
-            return result
+            return decide(body, &state, &actions)
         }
         guard let result else { return stepAfterCheck(body, beforeActing: beforeActing) }
         beforeActing(result)
         // Use a loop instead of recursion, because 100,000 jobs may turn out not to be ready.
-        while act(on: actions, network) { actions = admitOthers() }
+        while act(on: actions, network) {
+            actions = Actions(now: clock.now)
+            // Start other jobs than those that could not run yet.
+            state.withLock { decide({ $0.graph.admit(&$1) }, &$0, &actions) }
+        }
         return result
     }
 
-    /// Starts other jobs than those that could not run yet.
-    private func admitOthers() -> Actions {
-        var actions = Actions(now: clock.now)
-        state.withLock { state in
-            actions.isReported = broadcast.hasListeners.isSet
-            state.graph.notesWaits = actions.isReported
-            state.graph.admit(&actions)
-            endStep(&state, actions)
-        }
-        return actions
-    }
-
-    /// Notes what a step has decided, under the same lock.
-    private func endStep(_ state: inout State, _ actions: Actions) {
+    /// Performs a step, and notes what it has decided. Called under the lock.
+    private func decide<Result>(
+        _ body: (inout State, inout Actions) -> Result,
+        _ state: inout State,
+        _ actions: inout Actions
+    ) -> Result {
+        actions.isReported = broadcast.hasListeners.isSet
+        state.graph.notesWaits = actions.isReported
+        let result = body(&state, &actions)
         for operation in actions.forget { state.externalJobs[ObjectIdentifier(operation)] = nil }
         for operation in actions.end { operation.core.withLock { $0.isStartedToEnd = true } }
-        guard actions.isReported else { return }
+        guard actions.isReported else { return result }
         for operation in actions.start { operation.job(in: self)?.isStartUnreported = true }
         for operation in actions.yield {
             if let job = operation.job(in: self) { note(.slotYielded, job) }
@@ -73,6 +68,7 @@ extension NetworkQueue {
             note(.slotRegained, job)
             job.wait = nil
         }
+        return result
     }
 
     /// - Parameter network: the status of the queue's network.
