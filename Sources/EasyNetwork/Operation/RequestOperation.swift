@@ -153,16 +153,11 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// Sends the request that ``ItemOperation/takeRequest()`` has returned.
     final func perform(_ call: consuming CallRequest) {
         let own = optionsIfSet { options in
-            (
-                repeats: RepeatSetting(options), undo: options.undo, ignoresCache: options.ignoresCache,
-                keepsBody: options.keepsResponseBody
-            )
+            (undo: options.undo, ignoresCache: options.ignoresCache, keepsBody: options.keepsResponseBody)
         }
         if let undo = own?.undo, !begin(undo, typed(call.request), &call) { return }
         // A request that is made late can have options for repeats of its own.
-        if own != nil || traits.needsPreparing {
-            call.sharedResponse = sharedResponse(to: call, own?.repeats ?? RepeatSetting(nil))
-        }
+        if own != nil || traits.needsPreparing { call.sharedResponse = sharedResponse(to: call) }
         call.isAnnounced = call.sharedResponse == nil
         if own?.ignoresCache == true { call.order = .ignore }
         call.cached = deliverCached
@@ -238,13 +233,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// - Returns: a closure that gets the response to a message of several operations; `nil` if this operation sends
     ///   its request itself.
-    private func sharedResponse(
-        to request: CallRequest,
-        _ own: RepeatSetting
-    ) -> (@Sendable () async -> Call.Conclusion)? {
-        guard joins(request, own), let message = sharedMessage(for: request), let queue = scheduling?.queue else {
-            return nil
-        }
+    private func sharedResponse(to request: CallRequest) -> (@Sendable () async -> Call.Conclusion)? {
+        guard let message = sharedMessage(for: request), let queue = scheduling?.queue else { return nil }
         // The operation has a slot if it joins only because of options that were set after it was added.
         releaseSlot()
         return { await queue.response(to: message, for: self) }

@@ -26,8 +26,7 @@ extension NetworkQueue {
         addOperation(batch)
         try await batch.finished()
         // Each operation has a result, because the batch has succeeded.
-        let results = operations.compactMap { $0.result }
-        return try results.map { (result) throws(NetworkError) in try result.get() }
+        return try operations.map { (operation) throws(NetworkError) in try operation.knownResult.get() }
     }
 }
 
