@@ -22,10 +22,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         if let service { super.init(service: service) } else { super.init() }
         if options.priority != .normal { queuePriority = options.priority }
         if options.repeatKey != nil { setOption(\.requestHasKey, true) }
-        switch options.repeatPolicy {
-        case .allow: break
-        case let policy: repeatPolicy = policy
-        }
+        if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
     }
 
     /// Creates an operation whose request is made when its dependencies have ended, before it waits for its turn. On a

@@ -16,15 +16,9 @@ package enum JobPriority: UInt8, CaseIterable, Comparable {
         }
     }
 
-    package var operationPriority: Operation.QueuePriority {
-        switch self {
-        case .veryLow: .veryLow
-        case .low: .low
-        case .normal: .normal
-        case .high: .high
-        case .veryHigh: .veryHigh
-        }
-    }
+    private static let operationPriorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
+
+    package var operationPriority: Operation.QueuePriority { Self.operationPriorities[Int(rawValue)] }
 
     package static func < (one: JobPriority, other: JobPriority) -> Bool {
         one.rawValue < other.rawValue
