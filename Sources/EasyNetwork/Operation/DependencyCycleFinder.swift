@@ -37,10 +37,9 @@ enum DependencyCycleFinder {
     /// Returns the cycle in which the start of the operation waits, from the operation back to itself; `nil` if there
     /// is none.
     static func cycle(through operation: NetworkOperation) -> [Operation]? {
-        let start = Node.start(operation)
         // Search twice, because two edges can look like a cycle if one was removed before the other was added.
-        guard path(from: start, to: start) != nil else { return nil }
-        return path(from: start, to: start)
+        guard cycle(through: Node.start(operation)) != nil else { return nil }
+        return cycle(through: Node.start(operation))
     }
 
     /// Returns the cycle that is closed when the end of `waiting` waits for `prerequisite`; `nil` if there is none.
@@ -61,15 +60,15 @@ enum DependencyCycleFinder {
         return search.path { $0.operation === child }.map { $0.reversed() + [child] }
     }
 
-    /// Searches from both ends in turn. When either search has no edge left, there is no path. A job without dependents
-    /// or without dependencies therefore costs a few steps, and joining two long chains costs the length of the shorter
-    /// one.
-    private static func path(from start: Node, to target: Node) -> [Operation]? {
+    /// Searches in both directions in turn. When either search has no edge left, there is no cycle. A job without
+    /// dependents or without dependencies therefore costs a few steps, and joining two long chains costs the length of
+    /// the shorter one.
+    private static func cycle(through start: Node) -> [Operation]? {
         var forward = Search(from: start) { waits($0, includesIdle: false) }
-        var backward = Search(from: target, edges: dependents)
+        var backward = Search(from: start, edges: dependents)
         while let next = forward.step() {
-            if next == target { return forward.path(to: target) }
-            guard backward.hasReached(start) || backward.step() != nil else { return nil }
+            if next == start { return forward.path(to: start) }
+            guard backward.origins[start] != nil || backward.step() != nil else { return nil }
         }
         return nil
     }
@@ -159,7 +158,7 @@ enum DependencyCycleFinder {
         private let start: Node
         private var stack: [(event: Node, edges: AnyIterator<Node>)]
         /// The event from which each event was reached.
-        private var origins: [Node: Node] = [:]
+        private(set) var origins: [Node: Node] = [:]
 
         init(from start: Node, edges: @escaping (Node) -> AnyIterator<Node>) {
             self.start = start
@@ -190,8 +189,6 @@ enum DependencyCycleFinder {
             }
             return nil
         }
-
-        func hasReached(_ event: Node) -> Bool { origins[event] != nil }
 
         /// Returns the operations on the path to an event that was reached. Each operation occurs once, even if both
         /// its end and its start are on the path.
