@@ -65,7 +65,8 @@ extension Call.Attempts {
         let message = completed(message, exchange)
         if let consumer = call.request.consumer { return await transmit(exchange, message, to: consumer) }
         guard let body = begin(exchange, message, isRead: false) else { return .send(exchange) }
-        return await collect(exchange, message, body)
+        if exchange.pass != nil { await trust(exchange, body) }
+        return collected(exchange, message, body, await body.collect(upTo: snapshot.validation.maximumBodyCount, clock))
     }
 
     /// Sends a message whose consumer decides how the body of the response is read.
@@ -76,15 +77,9 @@ extension Call.Attempts {
         to consumer: BodyConsumer
     ) async -> Step {
         let (message, read) = await consumer(message)
-        guard let body = begin(exchange, message, isRead: read != nil) else { return .send(exchange) }
-        guard let read else { return await collect(exchange, message, body) }
+        guard let body = begin(exchange, message, isRead: true) else { return .send(exchange) }
         if exchange.pass != nil { await trust(exchange, body) }
         return end(exchange, message.method, body, await receive(exchange, message, body, read))
-    }
-
-    private func collect(_ exchange: Exchange, _ message: TransportRequest, _ body: BodyStream) async -> Step {
-        if exchange.pass != nil { await trust(exchange, body) }
-        return collected(exchange, message, body, await body.collect(upTo: snapshot.validation.maximumBodyCount, clock))
     }
 
     /// Records the response to a message. Not inlined, so that a waiting call does not hold its frame.
