@@ -71,24 +71,12 @@ extension Call {
         }
 
         /// Whether a retry can safely send a message again, after one that a server may have processed.
-        enum RetrySafety {
-            case safe
-            /// A retry must have the same `Idempotency-Key`.
-            case withKey(String)
-            /// A server may have processed a message without a key. The key is the last message's key, if it had one.
-            case unsafe(key: String?)
-
-            var key: String? {
-                switch self {
-                case .safe: nil
-                case .withKey(let key): key
-                case .unsafe(let key): key
-                }
-            }
-
-            var mayHaveActed: Bool {
-                if case .unsafe = self { true } else { false }
-            }
+        struct RetrySafety {
+            /// The `Idempotency-Key` of the last message that a server may have processed, if it had one. A retry must
+            /// have the same key.
+            var key: String?
+            /// Whether a server may have processed a message without a key.
+            var mayHaveActed = false
         }
 
         /// The number of times that the request was sent again.
@@ -113,7 +101,7 @@ extension Call {
         let firstCredential: CredentialState?
         var credential: CredentialState?
         var cache = CacheProgress()
-        var safety = RetrySafety.safe
+        var safety = RetrySafety()
         var hasSent = false
         private var counts = Counts()
 

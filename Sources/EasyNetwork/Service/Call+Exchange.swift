@@ -224,7 +224,7 @@ extension Call.Attempts {
         call.tell(.attemptEnded(history[history.count - 1].adding(beginning: beginning), outcome))
         guard mayHaveReached, !snapshot.retry.methods.contains(message.method) else { return history }
         let key = call.request.isSafeByKey ? message.headers[Self.keyField] : nil
-        if !safety.mayHaveActed, let key { safety = .withKey(key) } else { safety = .unsafe(key: key) }
+        safety = RetrySafety(key: key, mayHaveActed: safety.mayHaveActed || key == nil)
         return history
     }
 
