@@ -161,7 +161,12 @@ extension JobGraph {
         /// Whether the queue is about to post the job's start to its listeners.
         var isStartUnreported = false
         /// The reason why the job waits or waited for its slot; `nil` unless ``JobGraph/notesWaits``.
-        package var wait: WaitNote?
+        package var wait: WaitNote? {
+            get { waitNote?.value }
+            set { waitNote = newValue.map(Shared.init) }
+        }
+        /// A pointer, because most jobs have no note.
+        private var waitNote: Shared<WaitNote>?
 
         package init(_ payload: Payload) {
             self.payload = payload

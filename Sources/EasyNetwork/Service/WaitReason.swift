@@ -95,44 +95,26 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// The reason why a job waited for its slot, and how long. Made for a timeline, while the queue has listeners.
-package final class WaitNote: Sendable {
+package struct WaitNote: Sendable {
     /// The time when the job requested its slot, by the queue's clock.
     let since: TimeInterval
     /// The number of seconds for which the job waited for the slot.
-    package let seconds: TimeInterval
+    package var seconds: TimeInterval = 0
     /// The last reason that kept the job from its slot; nil if there was none.
-    package let reason: WaitReason?
+    package var reason: WaitReason?
     /// The reason why the job waited before it requested the slot, unless that was a dependency: a network, a
     /// condition, its `isReady`.
     package let before: WaitReason?
     /// Whether the job waited for other jobs before it requested the slot.
-    package let isAfterJobs: Bool
-
-    init(
-        since: TimeInterval,
-        seconds: TimeInterval = 0,
-        reason: WaitReason? = nil,
-        before: WaitReason?,
-        isAfterJobs: Bool = false
-    ) {
-        self.since = since
-        self.isAfterJobs = isAfterJobs
-        self.seconds = seconds
-        self.reason = reason
-        self.before = before
-    }
+    package var isAfterJobs = false
 
     /// Returns the note at the end of the wait.
     ///
     /// - Parameter last: The last reason; nil if other jobs merely preceded this one.
     func ended(at now: TimeInterval, _ last: WaitReason?) -> WaitNote {
-        WaitNote(
-            since: since,
-            seconds: max(0, now - since),
-            reason: last ?? .turn,
-            before: before,
-            isAfterJobs: isAfterJobs
-        )
+        var note = self
+        (note.seconds, note.reason) = (max(0, now - since), last ?? .turn)
+        return note
     }
 }
 
