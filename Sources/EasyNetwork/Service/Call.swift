@@ -101,7 +101,7 @@ final class Call: Sendable {
     func start(_ created: (Call) -> Void = { _ in }) {
         if request.isAnnounced, host.settings.postsNotifications { host.postStart(of: request.request) }
         let (refusal, mayLackSlot) = group.enter(self)
-        host.tell(.callStarted, of: self, job)
+        host.tell(.callStarted, of: self)
         created(self)
         if let refusal {
             fail(refusal)
@@ -197,7 +197,8 @@ final class Call: Sendable {
         of response: NetworkResponse,
         _ makeItem: @Sendable (NetworkResponse) async throws -> any Sendable
     ) async -> Result<any Sendable, NetworkError> {
-        endDeadline()
+        // The last byte has arrived.
+        state.withLock { $0.deadline.take() }?.cancel()
         job?.leaveSlot(self)
         do {
             return .success(try await makeItem(response))
@@ -232,7 +233,7 @@ final class Call: Sendable {
         _ keep: (@Sendable () -> Void)?,
         _ completion: Completion
     ) {
-        if request.isTold { host.tell(.callEnded(result.failure), of: self, job) }
+        if request.isTold { host.tell(.callEnded(result.failure), of: self) }
         if request.isAnnounced { host.postEnd(of: request.request, response, result.failure) }
         var response = response
         if !request.keepsBody { response?.dropBody() }
@@ -294,11 +295,6 @@ final class Call: Sendable {
         if !isWanted { timer.cancel() }
     }
 
-    /// Cancels the deadline, because the last byte has arrived.
-    private func endDeadline() {
-        state.withLock { $0.deadline.take() }?.cancel()
-    }
-
     // MARK: - Events
 
     /// Whether the host, or the queue of the job, has listeners.
@@ -319,7 +315,7 @@ final class Call: Sendable {
             // Several jobs can wait for the refresh, so the event names no job.
             told = queueBroadcast.post(NetworkEvent(kind, callNumber: number, host: host.host, trace: trace))
         }
-        host.tell(kind, of: self, job, except: told)
+        host.tell(kind, of: self, except: told)
     }
 
     /// The service for the messages of a refresh. Their events are posted to the queue of this call's job.

@@ -85,20 +85,10 @@ public final class HostConfiguration: Sendable {
         base = settings.baseURL.map { url in
             Result { () throws(NetworkError) in try URLBuilder.parts(ofBase: url.absoluteString) }
         }
-        headers = settings.standardHeaders.merging(settings.headers)
-        do throws(NetworkError) {
-            try headers.checkSyntax()
-            try headers.checkFraming()
-            headerProblem = nil
-        } catch {
-            headerProblem = error
-        }
-        do throws(NetworkError) {
-            try settings.deadlines.check(of: "host")
-            deadlineProblem = nil
-        } catch {
-            deadlineProblem = error
-        }
+        let headers = settings.standardHeaders.merging(settings.headers)
+        self.headers = headers
+        headerProblem = Result { () throws(NetworkError) in try Self.checkFields(headers) }.failure
+        deadlineProblem = Result { () throws(NetworkError) in try settings.deadlines.check(of: "host") }.failure
         let others = headers.withoutCredentials
         headersElsewhere = settings.baseURL == nil || others == headers ? nil : others
         retryBudget = Locked(settings.retryBudget)
@@ -164,10 +154,10 @@ public final class HostConfiguration: Sendable {
     func tell(
         _ kind: @autoclosure () -> NetworkEvent.Kind,
         of call: Call,
-        _ job: JobContext?,
         except told: [ObjectIdentifier] = []
     ) {
         guard broadcast.hasListeners.isSet else { return }
+        let job = call.job
         let number = job?.actions.number()
         broadcast.post(
             NetworkEvent(
@@ -256,6 +246,10 @@ public final class HostConfiguration: Sendable {
             if let headerProblem { throw headerProblem }
             return
         }
+        try Self.checkFields(headers)
+    }
+
+    private static func checkFields(_ headers: HTTPHeaders) throws(NetworkError) {
         try headers.checkSyntax()
         try headers.checkFraming()
     }
