@@ -37,12 +37,8 @@ struct CallRequest: Sendable {
     /// Makes the item of an accepted response, on ``WorkQueue``. It gets ``request`` as well.
     var map: @Sendable (any BaseAPIRequest, NetworkResponse) throws -> any Sendable = { $1 }
 
-    init(_ request: any BaseAPIRequest) {
-        self.init(request, request.options)
-    }
-
-    init(_ request: any BaseAPIRequest, _ options: RequestOptions) {
-        (self.request, self.options, snapshot) = (request, options, nil)
+    init(_ request: any BaseAPIRequest, _ options: RequestOptions? = nil) {
+        (self.request, self.options, snapshot) = (request, options ?? request.options, nil)
     }
 
     init(_ snapshot: RequestSnapshot) {

@@ -104,14 +104,9 @@ public struct NetworkEvent: Sendable {
         case error
 
         init?(name: String) {
-            switch name.lowercased() {
-            case "bodies": self = .bodies
-            case "heads": self = .heads
-            case "debug": self = .debug
-            case "info": self = .info
-            case "error": self = .error
-            default: return nil
-            }
+            let all: [Level] = [.bodies, .heads, .debug, .info, .error]
+            guard let level = all.first(where: { "\($0)" == name.lowercased() }) else { return nil }
+            self = level
         }
 
         public static func < (one: Level, other: Level) -> Bool { one.rawValue < other.rawValue }
