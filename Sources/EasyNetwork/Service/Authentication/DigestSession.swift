@@ -8,33 +8,29 @@ import Foundation
 /// A challenge without `qop`, or with an empty one, gets a response in the form of RFC 2069, which some servers still
 /// require. `auth-int` is not supported. The `domain` of a challenge is ignored: the protection space is the origin.
 struct DigestSession: Sendable {
-    /// The algorithms (RFC 7616, section 6.1), with the strongest last. SHA-512-256 is left out, because neither
-    /// CryptoKit nor servers support it.
-    enum Algorithm: String, CaseIterable, Sendable {
-        case md5 = "MD5"
-        case md5Session = "MD5-sess"
-        case sha256 = "SHA-256"
-        case sha256Session = "SHA-256-sess"
+    /// An algorithm (RFC 7616, section 6.1). SHA-512-256 is left out, because neither CryptoKit nor servers support it.
+    struct Algorithm: Sendable {
+        fileprivate let isSHA256: Bool
+        /// Whether the key includes the first nonces.
+        let isSession: Bool
 
         /// Creates the algorithm with this name.
         ///
         /// - Parameter name: The name in a challenge; nil means MD5.
         init?(_ name: String?) {
-            let name = name ?? "MD5"
-            guard let found = Self.allCases.first(where: { $0.rawValue.isEqualIgnoringASCIICase(to: name) })
-            else { return nil }
-            self = found
+            switch name?.lowercased() ?? "md5" {
+            case "md5": (isSHA256, isSession) = (false, false)
+            case "md5-sess": (isSHA256, isSession) = (false, true)
+            case "sha-256": (isSHA256, isSession) = (true, false)
+            case "sha-256-sess": (isSHA256, isSession) = (true, true)
+            default: return nil
+            }
         }
-
-        /// Whether the key includes the first nonces.
-        var isSession: Bool { self == .md5Session || self == .sha256Session }
-
-        fileprivate var strength: Int { self == .sha256 || self == .sha256Session ? 1 : 0 }
 
         /// Returns the digest as hexadecimal digits in lower case.
         func digest(_ text: String) -> String {
             let data = Data(text.fieldBytes)
-            return (strength == 0 ? MD5.digest(of: data) : SHA256.digest(of: data)).hexadecimal
+            return (isSHA256 ? SHA256.digest(of: data) : MD5.digest(of: data)).hexadecimal
         }
     }
 
@@ -45,42 +41,30 @@ struct DigestSession: Sendable {
     /// The number of requests that have used the nonce.
     private(set) var nonceCount: UInt32 = 0
 
+    private let challenge: AuthenticationChallenge
     private let clientNonce: String
-    private let opaque: String?
-    private let hasQuality: Bool
-    /// The algorithm's name in the challenge; nil if the challenge names none.
-    private let algorithmName: String?
-    private let isUserHashed: Bool
-    /// Whether the server is known to read names in the extended form.
-    private let isUTF8: Bool
     /// The digest of A1 (RFC 7616, section 3.4.2), which is kept instead of the password.
     private let key: String
 
     /// Returns the first challenge with the strongest supported algorithm.
     static func strongest(of challenges: [AuthenticationChallenge]) -> AuthenticationChallenge? {
-        let known = challenges.compactMap { challenge in
-            problem(of: challenge) == nil ? algorithm(of: challenge).map { (challenge, $0) } : nil
-        }
-        return known.first { $0.1.strength == 1 }?.0 ?? known.first?.0
+        let known = challenges.filter { problem(of: $0) == nil }
+        return known.first { Algorithm($0.parameters["algorithm"])?.isSHA256 == true } ?? known.first
     }
 
     /// Creates the session for a challenge; nil if the challenge is not a Digest challenge, or not supported.
     ///
     /// - Parameter clientNonce: An unpredictable string, different for each session.
     init?(_ challenge: AuthenticationChallenge, user: String, password: String, clientNonce: String) {
-        guard Self.problem(of: challenge) == nil, let algorithm = Self.algorithm(of: challenge),
+        guard Self.problem(of: challenge) == nil, let algorithm = Algorithm(challenge.parameters["algorithm"]),
             let realm = challenge.parameters["realm"], let nonce = challenge.parameters["nonce"]
         else { return nil }
         self.user = user.precomposedStringWithCanonicalMapping
         self.realm = realm
         self.nonce = nonce
         self.algorithm = algorithm
+        self.challenge = challenge
         self.clientNonce = clientNonce
-        opaque = challenge.parameters["opaque"]
-        hasQuality = !Self.qualities(of: challenge).isEmpty
-        algorithmName = challenge.parameters["algorithm"]
-        isUserHashed = challenge.isTrue("userhash")
-        isUTF8 = challenge.parameters["charset"]?.isEqualIgnoringASCIICase(to: "UTF-8") == true
         let secret = "\(self.user):\(realm):\(password.precomposedStringWithCanonicalMapping)"
         let digest = algorithm.digest(secret)
         key = algorithm.isSession ? algorithm.digest("\(digest):\(nonce):\(clientNonce)") : digest
@@ -97,12 +81,8 @@ struct DigestSession: Sendable {
         if !qualities.isEmpty, !qualities.contains(where: { $0.isEqualIgnoringASCIICase(to: "auth") }) {
             return "Digest with qop=\(qualities.joined(separator: ",").prefix(40))"
         }
-        let name = challenge.parameters["algorithm"] ?? ""
-        return algorithm(of: challenge) == nil ? "Digest with algorithm=\(name.prefix(40))" : nil
-    }
-
-    private static func algorithm(of challenge: AuthenticationChallenge) -> Algorithm? {
-        Algorithm(challenge.parameters["algorithm"])
+        let name = challenge.parameters["algorithm"]
+        return Algorithm(name) == nil ? "Digest with algorithm=\((name ?? "").prefix(40))" : nil
     }
 
     /// Returns the qualities of protection that the server accepts. Some servers send an empty list, which means that
@@ -118,6 +98,7 @@ struct DigestSession: Sendable {
         // After an overflow, the server refuses the request as a replay, and sends a new nonce.
         nonceCount &+= 1
         let count = String(format: "%08x", nonceCount)
+        let hasQuality = !Self.qualities(of: challenge).isEmpty
         let request = algorithm.digest("\(method):\(target)")
         let response =
             hasQuality
@@ -125,12 +106,12 @@ struct DigestSession: Sendable {
             : algorithm.digest("\(key):\(nonce):\(request)")
         var fields = [userField, "realm=\(Self.quoted(realm))", "nonce=\(Self.quoted(nonce))"]
         fields.append("uri=\(Self.quoted(target))")
-        if let algorithmName { fields.append("algorithm=\(algorithmName)") }
+        if let name = challenge.parameters["algorithm"] { fields.append("algorithm=\(name)") }
         fields.append("response=\(Self.quoted(response))")
         if hasQuality { fields.append("qop=auth, nc=\(count)") }
         if hasQuality || algorithm.isSession { fields.append("cnonce=\(Self.quoted(clientNonce))") }
-        if let opaque { fields.append("opaque=\(Self.quoted(opaque))") }
-        if isUserHashed { fields.append("userhash=true") }
+        if let opaque = challenge.parameters["opaque"] { fields.append("opaque=\(Self.quoted(opaque))") }
+        if challenge.isTrue("userhash") { fields.append("userhash=true") }
         return "Digest " + fields.joined(separator: ", ")
     }
 
@@ -144,9 +125,10 @@ struct DigestSession: Sendable {
     /// The field with the user's name. A name that is not ASCII has the extended form (RFC 7616, section 3.4.4) only if
     /// the server has announced UTF-8. Other servers do not know that form, and compare the bytes.
     private var userField: String {
-        if isUserHashed { return "username=\(Self.quoted(algorithm.digest("\(user):\(realm)")))" }
+        if challenge.isTrue("userhash") { return "username=\(Self.quoted(algorithm.digest("\(user):\(realm)")))" }
+        let isUTF8 = challenge.parameters["charset"]?.isEqualIgnoringASCIICase(to: "UTF-8") == true
         if !isUTF8 || user.utf8.allSatisfy({ $0 < 0x80 }) { return "username=\(Self.quoted(user))" }
-        return "username*=UTF-8''\(Self.extended(user))"
+        return "username*=UTF-8''\(user.addingPercentEncoding(withAllowedCharacters: Self.extendedSigns) ?? "")"
     }
 
     private static func quoted(_ text: String) -> String {
@@ -155,10 +137,6 @@ struct DigestSession: Sendable {
         return "\"\(escaped.joined())\""
     }
 
-    /// The characters that RFC 8187, section 3.2.1 allows in addition to letters and digits.
-    private static let extendedSigns = CharacterSet(charactersIn: "!#$&+-.^_`|~")
-
-    private static func extended(_ text: String) -> String {
-        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(extendedSigns)) ?? ""
-    }
+    /// The characters that RFC 8187, section 3.2.1 allows. Characters that are not ASCII are encoded anyway.
+    private static let extendedSigns = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "!#$&+-.^_`|~"))
 }
