@@ -105,7 +105,7 @@ private struct ServerSentEvents {
                 return event
             }
             do {
-                if chunks == nil, try await !connect() { return nil }
+                if chunks == nil { try await connect() }
                 if let data = try await chunks?.next() {
                     reconnection.receivedBytes()
                     parser.append(data)
@@ -113,6 +113,8 @@ private struct ServerSentEvents {
                 }
                 chunks = nil
                 guard mayBeSentAgain else { return nil }
+            } catch let error as NetworkError where chunks == nil && error.statusCode == 204 {
+                return nil
             } catch let error as NetworkError where snapshot?.retry.errorCodes.contains(error.code) == true {
                 chunks = nil
                 guard mayBeSentAgain else { throw error }
@@ -136,19 +138,10 @@ private struct ServerSentEvents {
     }
 
     /// Makes a connection.
-    ///
-    /// - Returns: False if the server refuses further connections.
-    private mutating func connect() async throws(NetworkError) -> Bool {
-        let answer: StreamedResponse
-        do throws(NetworkError) {
-            let snapshot = try RequestSnapshot(request, request.options, for: service.configuration, change: addFields)
-            self.snapshot = snapshot
-            answer = try await service.stream(CallRequest(snapshot))
-        } catch {
-            if error.statusCode == 204 { return false }
-            throw error
-        }
-        guard answer.statusCode != 204 else { return false }
+    private mutating func connect() async throws(NetworkError) {
+        let snapshot = try RequestSnapshot(request, request.options, for: service.configuration, change: addFields)
+        self.snapshot = snapshot
+        let answer = try await service.stream(CallRequest(snapshot))
         let beginning = NetworkResponse(statusCode: answer.statusCode, headers: answer.headers, url: answer.url)
         // HTML Living Standard, section 9.2.3, requires status 200 and this media type.
         guard answer.statusCode == 200 else {
@@ -163,7 +156,6 @@ private struct ServerSentEvents {
         }
         parser.restart()
         chunks = answer.makeAsyncIterator()
-        return true
     }
 }
 
