@@ -73,20 +73,16 @@ package final class LogWriter: Sendable {
     ///     or can change.
     func add(_ level: NetworkEvent.Level, message: LogMessage? = nil, _ text: () -> String) {
         let limit = setting.level <= .heads ? Self.maximumMessageLoad : Self.maximumLoad
-        let isFull = state.withLock { state in
-            let isFull = state.load >= limit
-            if isFull { state.droppedCount += 1 }
-            return isFull
+        func takeRoom(_ cost: Int) -> Bool {
+            state.withLock { state in
+                let hasRoom = state.load + cost <= limit
+                if hasRoom { state.load += cost } else { state.droppedCount += 1 }
+                return hasRoom
+            }
         }
-        guard !isFull else { return }
+        guard takeRoom(0) else { return }
         let text = Self.bounded(text(), Self.maximumLine)
-        let hasRoom = state.withLock { state in
-            let load = state.load + Self.cost(text, message)
-            let hasRoom = load <= limit
-            if hasRoom { state.load = load } else { state.droppedCount += 1 }
-            return hasRoom
-        }
-        if hasRoom { queue.add(((level, text), message), work) }
+        if takeRoom(Self.cost(text, message)) { queue.add(((level, text), message), work) }
     }
 
     /// Calls `action` on the queue when all lines so far have been written or dropped.
@@ -139,22 +135,19 @@ package final class LogWriter: Sendable {
         _ = fcntl(descriptor, F_SETNOSIGPIPE, 1)
         return write()
         #else
-        func isPending() -> Bool {
-            var pending = sigset_t()
-            sigpending(&pending)
-            return sigismember(&pending, SIGPIPE) == 1
-        }
         var signals = sigset_t()
         var before = sigset_t()
+        var pending = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, SIGPIPE)
         pthread_sigmask(SIG_BLOCK, &signals, &before)
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        let wasPending = isPending()
+        sigpending(&pending)
         let isWritten = write()
-        if !isWritten, !wasPending, isPending() {
-            var signal: Int32 = 0
-            sigwait(&signals, &signal)
+        if !isWritten, sigismember(&pending, SIGPIPE) == 0 {
+            // Take the signal that this write may have raised, without waiting for one.
+            var noTime = timespec()
+            _ = sigtimedwait(&signals, nil, &noTime)
         }
         return isWritten
         #endif
