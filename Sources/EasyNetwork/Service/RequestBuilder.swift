@@ -35,14 +35,19 @@ package enum RequestBuilder {
         var filtered: RequestDraft?
         if !filters.isEmpty {
             let url = try URLBuilder.url(api: ownAPI, base: base, query: nil)
-            let draft = RequestDraft(
+            var draft = RequestDraft(
                 request: request,
                 method: ownMethod,
                 url: url,
                 parameters: given ?? [:],
                 headers: host.headers(for: url, options).merging(own)
             )
-            filtered = try Self.filtered(draft, filters)
+            do {
+                for filter in filters { try filter(&draft) }
+            } catch {
+                throw .thrown(error, otherwise: .invalidRequest)
+            }
+            filtered = draft
         }
         let method = filtered?.method ?? ownMethod
         let ownBody = if let body = options.values.body { body } else { try Self.body(of: request.body) }
@@ -99,20 +104,6 @@ package enum RequestBuilder {
             return try host.base?.get()
         }
         return try URLBuilder.parts(ofBase: other.absoluteString)
-    }
-
-    /// Returns the draft after the filters.
-    private static func filtered(
-        _ draft: RequestDraft,
-        _ filters: [@Sendable (inout RequestDraft) throws -> Void]
-    ) throws(NetworkError) -> RequestDraft {
-        var draft = draft
-        do {
-            for filter in filters { try filter(&draft) }
-        } catch {
-            throw .thrown(error, otherwise: .invalidRequest)
-        }
-        return draft
     }
 
     static func positive(_ seconds: TimeInterval, _ name: String) throws(NetworkError) -> TimeInterval {
