@@ -267,16 +267,12 @@ final class Call: Sendable {
     ///
     /// - Returns: The state of the call, to be released outside the lock; nil if the call has already ended.
     private func close() -> State? {
-        var old = State()
-        let isFirst = state.withLock { state in
-            guard state.completion != nil else { return false }
-            (old.number, old.history) = (state.number, state.history)
-            swap(&state, &old)
-            return true
+        let old = state.withLock { state -> State? in
+            guard state.completion != nil else { return nil }
+            return exchange(&state, with: State(history: state.history, number: state.number))
         }
-        guard isFirst else { return nil }
-        old.deadline?.cancel()
-        return consume old
+        old?.deadline?.cancel()
+        return old
     }
 
     // MARK: - The deadline
