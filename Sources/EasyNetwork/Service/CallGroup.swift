@@ -224,35 +224,31 @@ final class CallGroup: Sendable {
 
 /// The running calls of a group.
 private struct RunningCalls {
-    private typealias Entry = (call: Call, place: Int)
-
     /// The first call of a group that had none. The group of an operation rarely has others, and needs no dictionary then.
-    private var first: Entry?
-    private var others: [ObjectIdentifier: Entry] = [:]
-    /// The number of calls that have been added.
-    private var addedCount = 0
+    private var first: Call?
+    /// The calls after ``first``, with their place.
+    private var others: [ObjectIdentifier: (call: Call, place: Int)] = [:]
+    private var lastPlace = 0
 
     var count: Int { others.count + (first == nil ? 0 : 1) }
     var isEmpty: Bool { first == nil && others.isEmpty }
 
     /// The calls in the order in which they were added.
     var inOrder: [Call] {
-        let entries = (first.map { [$0] } ?? []) + others.values
-        return entries.sorted { $0.place < $1.place }.map(\.call)
+        (first.map { [$0] } ?? []) + others.values.sorted { $0.place < $1.place }.map(\.call)
     }
 
     mutating func add(_ call: Call) {
-        if isEmpty { first = (call, addedCount) } else { others[ObjectIdentifier(call)] = (call, addedCount) }
-        addedCount += 1
+        lastPlace += 1
+        if isEmpty { first = call } else { others[ObjectIdentifier(call)] = (call, lastPlace) }
     }
 
     mutating func remove(_ call: Call) {
-        if first?.call === call { first = nil } else if !others.isEmpty { others[ObjectIdentifier(call)] = nil }
+        if first === call { first = nil } else if !others.isEmpty { others[ObjectIdentifier(call)] = nil }
     }
 
-    /// Returns the number of calls that were added before a call; nil if the call is not running.
+    /// Returns a number that orders the calls as they were added; nil if the call is not running.
     func place(of id: ObjectIdentifier) -> Int? {
-        if let first, ObjectIdentifier(first.call) == id { return first.place }
-        return others[id]?.place
+        first.map { ObjectIdentifier($0) } == id ? 0 : others[id]?.place
     }
 }
