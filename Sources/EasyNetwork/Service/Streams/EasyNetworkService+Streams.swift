@@ -25,22 +25,21 @@ extension EasyNetworkService {
         // The group has only the call for this request, so cancelling it cancels nothing else.
         let group = CallGroup(partOf: group)
         let job = group.job
-        // The stream holds at most one response: see `hasBegun`.
-        let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
-        let hasBegun = Locked(false)
+        // The first accepted response; nil if the call has ended without one.
+        let beginning = Promise<(head: TransportHead, url: URL, body: BodyStream)?>()
         var request = request
         request.consumer = { message in
             let url = message.url
             let read: BodyReading = { head, isAccepted, body in
                 guard isAccepted else { return .collect }
-                guard !hasBegun.exchange(true) else {
+                guard beginning.value == nil else {
                     let reason = "the beginning of an earlier response has already been delivered"
                     let error = NetworkError(code: .cannotSendAgain, message: reason)
                     return .failed(error, hasProgressed: false, mayBeginAgain: false)
                 }
                 // An iteration that stops early is not a failure.
                 job?.group.noteEnd(of: nil)
-                began.yield((head, url, body))
+                beginning.set((head, url, body))
                 await body.waitForEnd()
                 guard let error = body.failure else { return .used }
                 return .failed(error, hasProgressed: false, mayBeginAgain: false)
@@ -48,15 +47,15 @@ extension EasyNetworkService {
             return (message, read)
         }
         let call = WorkQueue.task { [request] in
-            defer { began.finish() }
+            defer { beginning.set(nil) }
             return await group.result(of: request) { $0 }
         }
         let answer = await withTaskCancellationHandler {
-            await answers.first { _ in true }
+            await beginning.wait()
         } onCancel: {
             group.cancel()
         }
-        if let (head, url, body) = answer {
+        if let (head, url, body) = answer ?? nil {
             return StreamedResponse(
                 statusCode: head.statusCode,
                 headers: head.headers,
