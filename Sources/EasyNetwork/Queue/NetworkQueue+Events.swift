@@ -93,32 +93,27 @@ extension NetworkQueue {
             case .queueLane: break
             }
         }
-        let hasWait =
-            switch kind {
-            case .started, .slotRegained, .finished: true
-            default: false
-            }
-        let hasAdmission =
-            switch kind {
-            case .added, .started: true
-            default: false
-            }
         // Events don't name a hidden job, whose message several jobs share.
         let operation = job?.traits.isHidden == true ? nil : job?.payload
-        return NetworkEvent(
+        var event = NetworkEvent(
             kind,
             operation: operation?.original,
             operationID: operation is ForeignJob ? nil : operation?.operationID,
             callNumber: callNumber,
             host: host,
             tags: tags,
-            priority: job?.ownPriority.operationPriority ?? .normal,
-            group: group,
-            wait: hasWait ? job?.wait : nil,
-            admission: hasAdmission ? job.map { AdmissionNote(categories, $0.traits) } : nil,
-            rules: rules,
             trace: TraceContext.isUsed.isSet ? job?.payload?.trace : nil
         )
+        (event.group, event.rules) = (group, rules)
+        guard let job else { return event }
+        event.priority = job.ownPriority.operationPriority
+        switch kind {
+        case .added: event.admission = AdmissionNote(categories, job.traits)
+        case .started: (event.admission, event.wait) = (AdmissionNote(categories, job.traits), job.wait)
+        case .slotRegained, .finished: event.wait = job.wait
+        default: break
+        }
+        return event
     }
 }
 

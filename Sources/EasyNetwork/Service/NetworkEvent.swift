@@ -135,21 +135,21 @@ public struct NetworkEvent: Sendable {
     public let tags: Set<String>
 
     /// The ``NetworkOperation/queuePriority`` of the job, as its queue knows it.
-    package let priority: Operation.QueuePriority
+    package var priority = Operation.QueuePriority.normal
 
     /// The group that the job is a child of.
-    package let group: ObjectIdentifier?
+    package var group: ObjectIdentifier?
 
     /// The reason why the job waited for the slot that it was given, or did not get until its end. Nil in other events,
     /// and if the wait began before there were listeners.
-    package let wait: WaitNote?
+    package var wait: WaitNote?
 
     /// How the queue admits the job, for a job that was added or started; otherwise nil.
-    package let admission: AdmissionNote?
+    package var admission: AdmissionNote?
 
     /// The rules by which the queue admitted jobs at that time, in its own type, if a job was added or started, or the
     /// queue suspended or resumed; otherwise nil.
-    package let rules: (any Sendable)?
+    package var rules: (any Sendable)?
 
     /// The span of the job, or of a call without one; nil without traces.
     package let trace: TraceSpan?
@@ -175,11 +175,6 @@ public struct NetworkEvent: Sendable {
         host: String? = nil,
         jobBroadcast: EventBroadcast? = nil,
         tags: Set<String> = [],
-        priority: Operation.QueuePriority = .normal,
-        group: ObjectIdentifier? = nil,
-        wait: WaitNote? = nil,
-        admission: AdmissionNote? = nil,
-        rules: (any Sendable)? = nil,
         trace: TraceSpan? = nil
     ) {
         self.kind = kind
@@ -190,11 +185,6 @@ public struct NetworkEvent: Sendable {
         self.host = host
         self.jobBroadcast = jobBroadcast.map(ObjectIdentifier.init)
         self.tags = tags
-        self.priority = priority
-        self.group = group
-        self.wait = wait
-        self.admission = admission
-        self.rules = rules
         self.trace = trace
     }
 

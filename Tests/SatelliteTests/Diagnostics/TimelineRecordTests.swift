@@ -26,18 +26,17 @@ struct TimelineRecordTests {
         group: Operation? = nil,
         wait: WaitNote? = nil
     ) -> NetworkEvent {
-        NetworkEvent(
+        var event = NetworkEvent(
             kind,
             at: origin.addingTimeInterval(time / 1_000),
             operation: operation,
             operationID: (operation as? NetworkOperation)?.operationID,
             callNumber: call,
             host: "api.example.com",
-            tags: ["sync"],
-            priority: priority,
-            group: group.map { ObjectIdentifier($0) },
-            wait: wait
+            tags: ["sync"]
         )
+        (event.priority, event.group, event.wait) = (priority, group.map { ObjectIdentifier($0) }, wait)
+        return event
     }
 
     private func attempt(_ reason: NetworkAttempt.Reason = .first) -> NetworkAttempt {

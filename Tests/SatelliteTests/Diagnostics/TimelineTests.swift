@@ -298,7 +298,8 @@ struct TimelineTests {
         ]
         for (kind, time) in events {
             let date = origin.addingTimeInterval(time)
-            let event = NetworkEvent(kind, at: date, operation: job, priority: .high, wait: note)
+            var event = NetworkEvent(kind, at: date, operation: job)
+            (event.priority, event.wait) = (.high, note)
             record.note(event, fromQueue: true)
         }
         let picture = TimelinePicture(record, at: origin)

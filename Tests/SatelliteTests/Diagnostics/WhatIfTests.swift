@@ -96,19 +96,18 @@ private struct MadeUp {
                 note?.isBarrier = job.isBarrier
             }
             let operation = operations[job.name]
-            let event = NetworkEvent(
+            var event = NetworkEvent(
                 kind,
                 at: date(time),
                 operation: operation,
                 operationID: operation?.operationID,
                 callNumber: nil,
                 host: job.host,
-                tags: job.tags,
-                priority: job.priority,
-                group: job.group.flatMap { operations[$0] }.map { ObjectIdentifier($0) },
-                wait: wait,
-                admission: note
+                tags: job.tags
             )
+            event.priority = job.priority
+            event.group = job.group.flatMap { operations[$0] }.map { ObjectIdentifier($0) }
+            (event.wait, event.admission) = (wait, note)
             record.note(event, fromQueue: true, of: queue)
         }
         return record
@@ -454,14 +453,14 @@ struct WhatIfTests {
             (.finished(nil), 240, nil),
         ]
         for (kind, time, wait) in events {
-            let event = NetworkEvent(
+            var event = NetworkEvent(
                 kind,
                 at: MadeUp.origin.addingTimeInterval(time / 1_000),
                 operation: job,
                 operationID: job.operationID,
-                callNumber: 1,
-                wait: wait
+                callNumber: 1
             )
+            event.wait = wait
             record.note(event, fromQueue: true, of: ObjectIdentifier(queue))
         }
         var changes = Timeline.Changes()
@@ -496,13 +495,13 @@ struct WhatIfTests {
             ]
             for (number, kind) in kinds.enumerated() {
                 let time = times[(index + number) % times.count]
-                let event = NetworkEvent(
+                var event = NetworkEvent(
                     kind,
                     at: Date(timeIntervalSinceReferenceDate: time),
                     operation: job,
-                    operationID: job.operationID,
-                    wait: WaitNote(since: 0, seconds: times[(index * 3 + number) % times.count], before: nil)
+                    operationID: job.operationID
                 )
+                event.wait = WaitNote(since: 0, seconds: times[(index * 3 + number) % times.count], before: nil)
                 record.note(event, fromQueue: true, of: ObjectIdentifier(queue))
             }
         }
