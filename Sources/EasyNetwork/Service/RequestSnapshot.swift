@@ -55,20 +55,15 @@ final class RequestSnapshot: Sendable {
 
     /// Creates the snapshot of another message for the same request, without cache.
     ///
-    /// - Parameter home: The URL of the request, if a server has named the message's URL at another origin.
-    init(
-        _ other: RequestSnapshot,
-        _ message: TransportRequest,
-        _ options: RequestOptions,
-        _ validation: ResponseValidation,
-        _ retry: RetryPolicy,
-        overallTimeout: TimeInterval?,
-        home: URL?
-    ) {
+    /// - Parameters:
+    ///   - options: The options of the message. Their validation, retry policy and overall timeout apply.
+    ///   - home: The URL of the request, if a server has named the message's URL at another origin.
+    init(_ other: RequestSnapshot, _ message: TransportRequest, _ options: RequestOptions, home: URL?) {
         (request, host, interceptors, redirects) = (other.request, other.host, other.interceptors, other.redirects)
-        (self.message, self.options, self.validation) = (message, options, validation)
-        (self.retry, cachePolicy, replacedContentType) = (retry, .never, nil)
-        (self.overallTimeout, self.home) = (overallTimeout, home)
+        (self.message, self.options, self.home) = (message, options, home)
+        validation = options.values.validation ?? other.validation
+        retry = options.values.retry ?? other.retry
+        (cachePolicy, replacedContentType, overallTimeout) = (.never, nil, options.values.overallTimeout)
     }
 
     /// Returns the number of seconds to wait for the body of a response whose head decides what follows.
@@ -152,7 +147,6 @@ extension RequestSnapshot {
 
     /// Adds the cookies of the host, unless the message has its own.
     func addCookies(to message: inout TransportRequest) {
-        guard let cookies = host.cookies(for: options, message) else { return }
-        message.headers["Cookie"] = cookies
+        if let cookies = host.cookies(for: options, message) { message.headers["Cookie"] = cookies }
     }
 }

@@ -501,16 +501,9 @@ struct UploadTransfer {
         for field in draft.headers { headers[field.name] = field.value }
         (message.url, message.method, message.headers, message.body) = (url, draft.method, headers, draft.body)
         options.beginBody = beginBody
-        let derived = RequestSnapshot(
-            snapshot,
-            message,
-            options,
-            validation,
-            retry,
-            overallTimeout: overallTimeout,
-            home: isElsewhere ? snapshot.message.url : nil
-        )
-        var request = CallRequest(derived)
+        (options.validation, options.retry, options.overallTimeout) = (validation, retry, overallTimeout)
+        let home = isElsewhere ? snapshot.message.url : nil
+        var request = CallRequest(RequestSnapshot(snapshot, message, options, home: home))
         request.isAnnounced = false
         return request
     }
