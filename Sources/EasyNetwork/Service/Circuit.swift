@@ -101,11 +101,10 @@ final class Circuit: Sendable {
 
     /// Records the end of a message.
     ///
+    /// - Parameter end: Changes the state at the current time.
     /// - Returns: The event, if the circuit has opened or closed.
     @discardableResult
-    fileprivate func note(_ end: (inout CircuitState, _ now: TimeInterval) -> CircuitState.Change?) -> NetworkEvent
-        .Kind?
-    {
+    fileprivate func note(_ end: (inout CircuitState, TimeInterval) -> CircuitState.Change?) -> NetworkEvent.Kind? {
         let now = clock.now
         let (change, circuit, turns) = state.withLock { state in
             let change = end(&state.circuit, now)
