@@ -159,18 +159,16 @@ public final class HostConfiguration: Sendable {
         guard broadcast.hasListeners.isSet else { return }
         let job = call.job
         let number = job?.actions.number()
-        broadcast.post(
-            NetworkEvent(
-                kind(),
-                operation: number == nil ? nil : job?.operation,
-                operationID: number,
-                callNumber: call.number,
-                host: host,
-                jobBroadcast: job.flatMap { $0.operation.isFinished ? nil : $0.broadcast },
-                trace: call.trace
-            ),
-            except: told
+        let event = NetworkEvent(
+            kind(),
+            operation: number == nil ? nil : job?.operation,
+            operationID: number,
+            callNumber: call.number,
+            host: host,
+            jobBroadcast: job.flatMap { $0.operation.isFinished ? nil : $0.broadcast },
+            trace: call.trace
         )
+        broadcast.post(event, except: told)
     }
 
     /// The host's base URL.

@@ -203,8 +203,7 @@ public struct NetworkEvent: Sendable {
 extension NetworkEvent: CustomStringConvertible, CustomReflectable {
     /// The job and the event in one line, without the secrets that ``Redaction`` recognizes.
     public var description: String {
-        guard let subject else { return text }
-        return "\(subject): \(text)"
+        subject.map { "\($0): \(text)" } ?? text
     }
 
     /// A mirror without children, so that a dump shows no secrets.
@@ -212,8 +211,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
 
     /// The line of a log: time, level and description.
     package var logLine: String {
-        let time = date.timestamp
-        return "\(time) \(level) \(description)"
+        "\(date.timestamp) \(level) \(description)"
     }
 
     private var subject: String? {

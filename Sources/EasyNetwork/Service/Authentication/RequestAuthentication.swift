@@ -42,8 +42,6 @@ public class RequestAuthentication: @unchecked Sendable {
     /// The sessions whose refresh the current task is part of.
     @TaskLocal static var refreshing: [ObjectIdentifier] = []
 
-    init() {}
-
     /// A number that changes with the user to whom the credential belongs, but not with a refresh of the credential.
     var userVersion: Int { 0 }
 

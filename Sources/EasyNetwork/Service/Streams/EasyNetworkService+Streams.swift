@@ -56,20 +56,13 @@ extension EasyNetworkService {
             group.cancel()
         }
         if let (head, url, body) = answer ?? nil {
-            return StreamedResponse(
-                statusCode: head.statusCode,
-                headers: head.headers,
-                url: url,
-                source: StreamedResponse.Source(body, call, group)
-            )
+            let source = StreamedResponse.Source(body, call, group)
+            return StreamedResponse(statusCode: head.statusCode, headers: head.headers, url: url, source: source)
         }
         // The network has sent no response, or the call was cancelled.
         let response = try await call.value.get()
-        return StreamedResponse(
-            statusCode: response.statusCode,
-            headers: response.headers,
-            url: response.url,
-            source: StreamedResponse.Source(nil, rest: response.body, call, group)
-        )
+        let (statusCode, headers, url) = (response.statusCode, response.headers, response.url)
+        let source = StreamedResponse.Source(nil, rest: response.body, call, group)
+        return StreamedResponse(statusCode: statusCode, headers: headers, url: url, source: source)
     }
 }
