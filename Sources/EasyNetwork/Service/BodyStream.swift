@@ -236,9 +236,7 @@ final class BodyStream: Sendable {
         while true {
             if Task.isCancelled { cancel(keepingUnread: false) }
             let (chunk, mustApply, failure, isOver) = state.withLock { state in
-                guard !state.chunks.isEmpty else {
-                    return (Data?.none, false, state.failure, state.end != nil)
-                }
+                guard !state.chunks.isEmpty else { return (Data?.none, false, state.failure, state.end != nil) }
                 let chunk = state.chunks.removeFirst()
                 state.unreadCount -= chunk.count
                 return (chunk, state.mustApply(), nil, false)

@@ -64,9 +64,7 @@ struct RedirectRules {
         guard next.body.isReplayable else {
             throw failure(response, "the body must be sent again, but can be read only once")
         }
-        if target.origin != message.url.origin {
-            next.headers = HTTPHeaders(next.headers.filter(mayCross))
-        }
+        if target.origin != message.url.origin { next.headers = HTTPHeaders(next.headers.filter(mayCross)) }
         return next
     }
 

@@ -79,11 +79,8 @@ struct ServerSentEventParser {
                 isFirstLine = false
                 if line.unicodeScalars.first == "\u{FEFF}" { line.unicodeScalars.removeFirst() }
             }
-            if line.isEmpty {
-                if let event = dispatch() { return event }
-            } else {
-                try read(line)
-            }
+            if line.isEmpty, let event = dispatch() { return event }
+            if !line.isEmpty { try read(line) }
         }
         return nil
     }
@@ -102,26 +99,23 @@ struct ServerSentEventParser {
         let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
         var value = bytes[colon...].dropFirst()
         if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
-        take(String(Substring(value)), as: Substring(bytes[..<colon]))
-        guard event.utf8.count + (data?.utf8.count ?? 0) + id.utf8.count <= maximumByteCount else {
-            throw NetworkError(code: .bodyTooLong, message: "an event is longer than \(maximumByteCount) bytes")
-        }
-    }
-
-    private mutating func take(_ value: String, as field: Substring) {
-        switch field {
-        case "event": event = value
+        let text = String(Substring(value))
+        switch Substring(bytes[..<colon]) {
+        case "event": event = text
         case "data":
             data?.append("\n")
-            if data == nil { data = value } else { data?.append(value) }
-        case "id" where !value.utf8.contains(0): id = value
+            if data == nil { data = text } else { data?.append(text) }
+        case "id" where !text.utf8.contains(0): id = text
         case "retry":
-            guard value.utf8.allSatisfy(\.isDigit), let milliseconds = Double(value), milliseconds.isFinite
+            guard text.utf8.allSatisfy(\.isDigit), let milliseconds = Double(text), milliseconds.isFinite
             else { return }
             retry = milliseconds / 1_000
             eventRetry = retry
         // Comments have no field name, and unknown fields are ignored.
         default: break
+        }
+        guard event.utf8.count + (data?.utf8.count ?? 0) + id.utf8.count <= maximumByteCount else {
+            throw NetworkError(code: .bodyTooLong, message: "an event is longer than \(maximumByteCount) bytes")
         }
     }
 }
