@@ -23,7 +23,7 @@ extension Call.Attempts {
         var begun: TimeInterval = 0
         var arrival = Arrival()
         /// The retry safety before this message.
-        var safetyBefore = RetrySafety.safe
+        var safetyBefore = RetrySafety()
         /// The response that is judged; nil if it is a redirect, or if the message has failed.
         var response: NetworkResponse?
 

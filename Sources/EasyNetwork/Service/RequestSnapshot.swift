@@ -63,7 +63,7 @@ final class RequestSnapshot: Sendable {
         (self.message, self.options, self.home) = (message, options, home)
         validation = options.values.validation ?? other.validation
         retry = options.values.retry ?? other.retry
-        (cachePolicy, replacedContentType, overallTimeout) = (.never, nil, options.values.overallTimeout)
+        (cachePolicy, replacedContentType, overallTimeout) = (.never, nil, options.overallTimeout)
     }
 
     /// Returns the number of seconds to wait for the body of a response whose head decides what follows.
