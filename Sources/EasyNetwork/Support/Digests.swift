@@ -39,7 +39,8 @@ enum MD5 {
     /// The digest of `data`: 16 bytes.
     static func digest(of data: Data) -> Data {
         var state: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476]
-        let bytes = padded(data)
+        let length = UInt64(data.count)
+        let bytes = [UInt8](data) + padding(of: length, lengthInBits: (length &<< 3).littleEndian)
         for start in stride(from: 0, to: bytes.count, by: 64) {
             let words = (0..<16).map { word in
                 (0..<4).reduce(UInt32(0)) { $0 | UInt32(bytes[start + word * 4 + $1]) << UInt32($1 * 8) }
@@ -47,14 +48,6 @@ enum MD5 {
             state = zip(state, rounds(state, words)).map { $0 &+ $1 }
         }
         return Data(state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> UInt32($0 * 8)) } })
-    }
-
-    /// Appends a one bit, zeros, and the length in bits in little-endian order.
-    private static func padded(_ data: Data) -> [UInt8] {
-        var bytes = [UInt8](data) + [0x80]
-        bytes.append(contentsOf: [UInt8](repeating: 0, count: (64 + 56 - bytes.count % 64) % 64))
-        let bits = UInt64(data.count) &* 8
-        return bytes + (0..<8).map { UInt8(truncatingIfNeeded: bits >> UInt64($0 * 8)) }
     }
 
     private static func rounds(_ state: [UInt32], _ words: [UInt32]) -> [UInt32] {
@@ -80,19 +73,23 @@ enum MD5 {
     private static let constants = (1...64).map { UInt32(abs(sin(Double($0))) * 4_294_967_296) }
 }
 
+/// Returns the bytes that follow a message in the last blocks: a one bit, zeros, and the length in bits.
+private func padding(of length: UInt64, lengthInBits: UInt64) -> [UInt8] {
+    let zeros = [UInt8](repeating: 0, count: (64 + 55 - Int(length % 64)) % 64)
+    return [0x80] + zeros + withUnsafeBytes(of: lengthInBits, Array.init)
+}
+
 /// SHA-256 (FIPS 180-4, section 6.2) of bytes that arrive in pieces.
 ///
 /// Implemented here because Linux has no CryptoKit and the package has no dependencies.
 package struct SHA256 {
     private static let blockLength = 64
-    /// The size of the message length at the end of the last block, in bytes.
-    private static let lengthLength = 8
 
     private var state: SIMD8<UInt32> = [
         0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19,
     ]
-    /// A block whose beginning holds the bytes that do not yet fill it.
-    private var pending = SIMD64<UInt8>()
+    /// The last bytes, which do not yet fill a block.
+    private var pending: [UInt8] = []
     private var length: UInt64 = 0
 
     /// The digest of all of `data`: 32 bytes.
@@ -107,44 +104,28 @@ package struct SHA256 {
     }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
-        let pendingCount = Int(length % UInt64(Self.blockLength))
         length &+= UInt64(bytes.count)
         var rest = bytes[...]
-        if pendingCount > 0 {
-            let added = rest.prefix(Self.blockLength - pendingCount)
-            keep(added, at: pendingCount)
-            guard pendingCount + added.count == Self.blockLength else { return }
-            withUnsafeBytes(of: pending) { Self.compress($0, into: &state) }
+        if !pending.isEmpty {
+            let added = rest.prefix(Self.blockLength - pending.count)
+            pending += added
+            guard pending.count == Self.blockLength else { return }
+            pending.withUnsafeBytes { Self.compress($0, into: &state) }
+            pending.removeAll(keepingCapacity: true)
             rest = rest.dropFirst(added.count)
         }
         let whole = rest.prefix(rest.count / Self.blockLength * Self.blockLength)
         if !whole.isEmpty { Self.compress(UnsafeRawBufferPointer(rebasing: whole), into: &state) }
-        keep(rest.dropFirst(whole.count), at: 0)
+        pending += rest.dropFirst(whole.count)
     }
 
     /// Returns the digest of the bytes so far: 32 bytes. More bytes can follow.
     func finalize() -> Data {
         var last = self
-        last.pad()
-        var digest = Data()
-        for index in last.state.indices {
-            withUnsafeBytes(of: last.state[index].bigEndian) { digest.append(contentsOf: $0) }
-        }
-        return digest
-    }
-
-    private mutating func keep(_ bytes: Slice<UnsafeRawBufferPointer>, at offset: Int) {
-        withUnsafeMutableBytes(of: &pending) { block in
-            UnsafeMutableRawBufferPointer(rebasing: block[offset...]).copyBytes(from: bytes)
-        }
-    }
-
-    private mutating func pad() {
-        let bits = (length &<< 3).bigEndian
-        let end = Int(length % UInt64(Self.blockLength)) + 1 + Self.lengthLength
-        let zeros = (end > Self.blockLength ? 2 : 1) * Self.blockLength - end
-        update([0x80] + [UInt8](repeating: 0, count: zeros))
-        withUnsafeBytes(of: bits) { update($0) }
+        last.update(padding(of: length, lengthInBits: (length &<< 3).bigEndian))
+        var words = last.state
+        for index in words.indices { words[index] = words[index].bigEndian }
+        return withUnsafeBytes(of: words) { Data($0) }
     }
 }
 
@@ -154,52 +135,34 @@ extension SHA256 {
         constants.withUnsafeBufferPointer { constants in
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: constants.count) { schedule in
                 for offset in stride(from: 0, to: blocks.count, by: blockLength) {
-                    fill(schedule, from: blocks, at: offset)
-                    state &+= rounds(state, schedule, constants)
+                    for index in 0..<16 {
+                        let word = blocks.loadUnaligned(fromByteOffset: offset &+ index &* 4, as: UInt32.self)
+                        schedule[index] = UInt32(bigEndian: word)
+                    }
+                    for index in 16..<64 {
+                        let early = schedule[index &- 15]
+                        let late = schedule[index &- 2]
+                        let earlyMix = rotate(early, 7) ^ rotate(early, 18) ^ (early &>> 3)
+                        let lateMix = rotate(late, 17) ^ rotate(late, 19) ^ (late &>> 10)
+                        schedule[index] = schedule[index &- 16] &+ earlyMix &+ schedule[index &- 7] &+ lateMix
+                    }
+                    var (a, b, c, d) = (state[0], state[1], state[2], state[3])
+                    var (e, f, g, h) = (state[4], state[5], state[6], state[7])
+                    // After eight rounds every variable is back in its place, so none is moved.
+                    for index in stride(from: 0, to: 64, by: 8) {
+                        round(a, b, c, &d, e, f, g, &h, schedule[index] &+ constants[index])
+                        round(h, a, b, &c, d, e, f, &g, schedule[index &+ 1] &+ constants[index &+ 1])
+                        round(g, h, a, &b, c, d, e, &f, schedule[index &+ 2] &+ constants[index &+ 2])
+                        round(f, g, h, &a, b, c, d, &e, schedule[index &+ 3] &+ constants[index &+ 3])
+                        round(e, f, g, &h, a, b, c, &d, schedule[index &+ 4] &+ constants[index &+ 4])
+                        round(d, e, f, &g, h, a, b, &c, schedule[index &+ 5] &+ constants[index &+ 5])
+                        round(c, d, e, &f, g, h, a, &b, schedule[index &+ 6] &+ constants[index &+ 6])
+                        round(b, c, d, &e, f, g, h, &a, schedule[index &+ 7] &+ constants[index &+ 7])
+                    }
+                    state &+= SIMD8(a, b, c, d, e, f, g, h)
                 }
             }
         }
-    }
-
-    @inline(__always)
-    private static func fill(
-        _ schedule: UnsafeMutableBufferPointer<UInt32>,
-        from blocks: UnsafeRawBufferPointer,
-        at offset: Int
-    ) {
-        for index in 0..<16 {
-            let word = blocks.loadUnaligned(fromByteOffset: offset &+ index &* 4, as: UInt32.self)
-            schedule[index] = UInt32(bigEndian: word)
-        }
-        for index in 16..<64 {
-            let early = schedule[index &- 15]
-            let late = schedule[index &- 2]
-            let earlyMix = rotate(early, 7) ^ rotate(early, 18) ^ (early &>> 3)
-            let lateMix = rotate(late, 17) ^ rotate(late, 19) ^ (late &>> 10)
-            schedule[index] = schedule[index &- 16] &+ earlyMix &+ schedule[index &- 7] &+ lateMix
-        }
-    }
-
-    /// Runs the 64 rounds, eight at a time. After eight rounds every variable is back in its place, so none is moved.
-    @inline(__always)
-    private static func rounds(
-        _ state: SIMD8<UInt32>,
-        _ schedule: UnsafeMutableBufferPointer<UInt32>,
-        _ constants: UnsafeBufferPointer<UInt32>
-    ) -> SIMD8<UInt32> {
-        var (a, b, c, d) = (state[0], state[1], state[2], state[3])
-        var (e, f, g, h) = (state[4], state[5], state[6], state[7])
-        for index in stride(from: 0, to: 64, by: 8) {
-            round(a, b, c, &d, e, f, g, &h, schedule[index] &+ constants[index])
-            round(h, a, b, &c, d, e, f, &g, schedule[index &+ 1] &+ constants[index &+ 1])
-            round(g, h, a, &b, c, d, e, &f, schedule[index &+ 2] &+ constants[index &+ 2])
-            round(f, g, h, &a, b, c, d, &e, schedule[index &+ 3] &+ constants[index &+ 3])
-            round(e, f, g, &h, a, b, c, &d, schedule[index &+ 4] &+ constants[index &+ 4])
-            round(d, e, f, &g, h, a, b, &c, schedule[index &+ 5] &+ constants[index &+ 5])
-            round(c, d, e, &f, g, h, a, &b, schedule[index &+ 6] &+ constants[index &+ 6])
-            round(b, c, d, &e, f, g, h, &a, schedule[index &+ 7] &+ constants[index &+ 7])
-        }
-        return SIMD8(a, b, c, d, e, f, g, h)
     }
 
     /// Runs one round, with the variable names of the standard. The new a is in `h`, the new e in `d`.
