@@ -23,14 +23,14 @@ public struct TraceContext: Hashable, Sendable {
 
     private let high: UInt64
     private let low: UInt64
-    package let span: UInt64
+    package private(set) var span: UInt64
     private let flags: UInt8
 
     /// The `tracestate` that was received with the trace, and is passed on unchanged; nil if there is none.
     public let tracestate: String?
 
     /// Whether a span with the ``spanID`` exists, and not only the beginning of a trace.
-    let hasSpan: Bool
+    private(set) var hasSpan: Bool
 
     private static let sampled: UInt8 = 1
     /// The flag of level 2 that says that the last seven bytes of the trace ID are random.
@@ -44,17 +44,11 @@ public struct TraceContext: Hashable, Sendable {
     }
 
     init(isSampled: Bool = true, random: () -> UInt64) {
-        self.init(
-            high: random(),
-            low: Self.id(random),
-            span: Self.id(random),
-            flags: Self.random | (isSampled ? Self.sampled : 0),
-            tracestate: nil,
-            hasSpan: false
-        )
+        let flags = Self.random | (isSampled ? Self.sampled : 0)
+        self.init(high: random(), low: Self.id(random), span: Self.id(random), flags: flags, hasSpan: false)
     }
 
-    private init(high: UInt64, low: UInt64, span: UInt64, flags: UInt8, tracestate: String?, hasSpan: Bool) {
+    private init(high: UInt64, low: UInt64, span: UInt64, flags: UInt8, tracestate: String? = nil, hasSpan: Bool) {
         (self.high, self.low, self.span) = (high, low, span)
         (self.flags, self.tracestate, self.hasSpan) = (flags, tracestate, hasSpan)
         if !Self.isUsed.isSet { Self.isUsed.isSet = true }
@@ -68,19 +62,16 @@ public struct TraceContext: Hashable, Sendable {
 
     /// Returns a new span of this trace.
     func child(random: () -> UInt64 = { UInt64.random(in: .min ... .max) }) -> TraceContext {
-        TraceContext(
-            high: high,
-            low: low,
-            span: Self.id(random),
-            flags: flags,
-            tracestate: tracestate,
-            hasSpan: true
-        )
+        var child = self
+        (child.span, child.hasSpan) = (Self.id(random), true)
+        return child
     }
 
     /// The same trace without its span.
     var beginning: TraceContext {
-        TraceContext(high: high, low: low, span: span, flags: flags, tracestate: tracestate, hasSpan: false)
+        var beginning = self
+        beginning.hasSpan = false
+        return beginning
     }
 
     package func isInTrace(of other: TraceContext) -> Bool { high == other.high && low == other.low }
@@ -118,15 +109,8 @@ extension TraceContext {
     public init?(traceparent: String, tracestate: String? = nil) {
         let text = Array(traceparent.utf8)
         func number(_ range: Range<Int>) -> UInt64? {
-            var value: UInt64 = 0
-            for byte in text[range] {
-                switch byte {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt64(byte - UInt8(ascii: "0"))
-                case UInt8(ascii: "a")...UInt8(ascii: "f"): value = value << 4 | UInt64(byte - UInt8(ascii: "a") + 10)
-                default: return nil
-                }
-            }
-            return value
+            let isNumber = text[range].allSatisfy { $0.isHexDigit && $0.lowercasedASCII == $0 }
+            return isNumber ? UInt64(String(decoding: text[range], as: UTF8.self), radix: 16) : nil
         }
         let dash = UInt8(ascii: "-")
         guard text.count >= 55, [2, 35, 52].allSatisfy({ text[$0] == dash }), let version = number(0..<2),
@@ -156,24 +140,17 @@ extension TraceContext {
             let key = Array(member[..<equals])
             // Blanks at the end belong to the list instead of the value.
             let value = Array(member[member.index(after: equals)...].reversed().drop(while: blanks))
-            guard isKey(key), (1...256).contains(value.count), value.allSatisfy(isPartOfValue),
-                keys.insert(key).inserted
+            guard isKey(key), (1...256).contains(value.count),
+                value.allSatisfy({ (0x20...0x7e).contains($0) && $0 != UInt8(ascii: "=") }), keys.insert(key).inserted
             else { return false }
         }
         return (1...32).contains(keys.count)
     }
 
     private static func isKey(_ key: [UInt8]) -> Bool {
-        func isLetterOrDigit(_ byte: UInt8) -> Bool {
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-        }
+        let isLetterOrDigit = { (byte: UInt8) in byte.isDigit || byte.isLetter && byte.lowercasedASCII == byte }
         return (1...256).contains(key.count) && isLetterOrDigit(key[0])
             && key.allSatisfy { isLetterOrDigit($0) || "_-*/@".utf8.contains($0) }
-    }
-
-    private static func isPartOfValue(_ byte: UInt8) -> Bool {
-        (0x20...0x7e).contains(byte) && byte != UInt8(ascii: ",") && byte != UInt8(ascii: "=")
     }
 }
 
