@@ -9,7 +9,7 @@ import Foundation
 /// Times are seconds from the start of the exchange, after any wait for a free connection. A value is nil if the
 /// transport cannot measure it or the exchange did not reach it.
 public struct TransportMetrics: Hashable, Sendable {
-    private struct Values: Hashable, Sendable {
+    struct Values: Hashable, Sendable {
         var nameLookup: TimeInterval?
         var connect: TimeInterval?
         var tls: TimeInterval?
@@ -98,34 +98,8 @@ public struct TransportMetrics: Hashable, Sendable {
     }
 
     /// Creates metrics with all values.
-    init(
-        nameLookup: TimeInterval?,
-        connect: TimeInterval?,
-        tls: TimeInterval?,
-        firstByte: TimeInterval?,
-        total: TimeInterval,
-        wait: TimeInterval,
-        bytesSent: Int,
-        bytesReceived: Int,
-        networkProtocol: String?,
-        isReusedConnection: Bool?,
-        remoteAddress: String?
-    ) {
-        values = Shared(
-            Values(
-                nameLookup: nameLookup,
-                connect: connect,
-                tls: tls,
-                firstByte: firstByte,
-                total: total,
-                wait: wait,
-                bytesSent: bytesSent,
-                bytesReceived: bytesReceived,
-                networkProtocol: networkProtocol,
-                isReusedConnection: isReusedConnection,
-                remoteAddress: remoteAddress
-            )
-        )
+    init(_ values: Values) {
+        self.values = Shared(values)
     }
 }
 

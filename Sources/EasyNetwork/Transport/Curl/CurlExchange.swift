@@ -586,9 +586,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         guard let begun, let worker else { return nil }
         let (total, wait) = (worker.now - begun.time, begun.time - submitted)
         guard let handle = informed else {
-            var metrics = TransportMetrics(total: total)
-            (metrics.wait, metrics.bytesSent, metrics.bytesReceived) = (wait, 0, 0)
-            return metrics
+            return TransportMetrics(TransportMetrics.Values(total: total, wait: wait, bytesSent: 0, bytesReceived: 0))
         }
         var bytesSent = 0
         if isReused != nil {
@@ -599,7 +597,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             bytesSent = worker.libcurl >= 0x08_07_00 ? max(request, body) : request + body
         }
         let isNew = isReused != true
-        return TransportMetrics(
+        let values = TransportMetrics.Values(
             nameLookup: isNew ? handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T) : nil,
             connect: isNew ? handle.seconds(CCURLINFO_CONNECT_TIME_T) : nil,
             tls: isNew ? handle.seconds(CCURLINFO_APPCONNECT_TIME_T) : nil,
@@ -613,6 +611,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             isReusedConnection: isReused,
             remoteAddress: remoteAddress
         )
+        return TransportMetrics(values)
     }
 }
 #endif
