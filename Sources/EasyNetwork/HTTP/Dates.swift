@@ -61,11 +61,10 @@ extension CivilDate {
 
     /// Returns the number of a month from the first three letters of its name, in any case.
     static func month(_ name: some Collection<UInt8>) -> Int? {
-        let name = name.prefix(3)
-        return months.firstIndex { month in
-            month.utf8.count == name.count
-                && zip(month.utf8, name).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
-        }.map { $0 + 1 }
+        let index = months.firstIndex { month in
+            month.utf8.elementsEqual(name.prefix(3)) { $0.lowercasedASCII == $1.lowercasedASCII }
+        }
+        return index.map { $0 + 1 }
     }
 }
 
@@ -87,8 +86,7 @@ extension Date {
     package init?(httpText text: some StringProtocol, now: Date, isStrict: Bool = false) {
         var reader = DateReader(text)
         reader.isStrict = isStrict
-        let weekday = reader.letters()
-        guard Self.weekdays.contains(where: { $0.isEqualIgnoringASCIICase(to: weekday) }) else { return nil }
+        guard reader.weekday() else { return nil }
         var moment: CivilDate?
         if reader.skip(", ") {
             moment = reader.dayFirst(now: now)
@@ -107,12 +105,10 @@ extension Date {
     /// The date in the format to send, IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`. Years are clamped to 1 to 9999.
     var httpText: String {
         let moment = CivilDate(self)
-        let midnight =
-            CivilDate(year: moment.year, month: moment.month, day: moment.day).date ?? Date(timeIntervalSince1970: 0)
         // Adding about ten thousand years, in whole weeks, keeps the remainder positive.
-        let weekday = Self.weekdays[Int(midnight.timeIntervalSince1970 / 86_400 + 3_650_003) % 7]
-        return "\(weekday), \(padded(moment.day)) \(CivilDate.months[moment.month - 1]) \(padded(moment.year, 4)) "
-            + "\(moment.timeOfDay) GMT"
+        let days = (moment.date ?? self).timeIntervalSince1970 / 86_400 + 3_650_003
+        return "\(Self.weekdays[Int(days) % 7]), \(padded(moment.day)) \(CivilDate.months[moment.month - 1]) "
+            + "\(padded(moment.year, 4)) \(moment.timeOfDay) GMT"
     }
 
     /// The date in the format of RFC 3339, section 5.6, in UTC, with milliseconds if there are any:
@@ -140,7 +136,7 @@ extension Date {
         var reader = DateReader(text)
         guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2), reader.skip("-"),
             let day = reader.number(2), reader.skip("T") || reader.skip(" "), var moment = reader.time(),
-            let fraction = reader.fraction(), let offset = reader.offset(), reader.isAtEnd
+            let fraction = reader.skip(".") ? reader.decimals() : 0, let offset = reader.offset(), reader.isAtEnd
         else { return nil }
         (moment.year, moment.month, moment.day) = (year, month, day)
         guard let date = moment.date else { return nil }
@@ -241,11 +237,6 @@ struct DateReader {
         return moment
     }
 
-    /// Reads the English name of a month. Only its first three letters count.
-    mutating func monthName() -> Int? {
-        CivilDate.month(letters().utf8)
-    }
-
     /// Reads the English name of a weekday, short or long.
     mutating func weekday() -> Bool {
         let name = letters()
@@ -258,11 +249,6 @@ struct DateReader {
         return skip("PM") ? true : nil
     }
 
-    /// Reads the fraction of a second; 0 if there is none.
-    mutating func fraction() -> TimeInterval? {
-        skip(".") ? decimals() : 0
-    }
-
     /// Reads the digits after a decimal point.
     mutating func decimals() -> TimeInterval? {
         let digits = rest.prefix(while: \.isDigit)
@@ -270,25 +256,19 @@ struct DateReader {
         return digits.isEmpty ? nil : Double("0." + String(decoding: digits, as: UTF8.self))
     }
 
-    /// Reads the offset from UTC, in seconds east of Greenwich.
-    mutating func offset() -> TimeInterval? {
-        if skip("Z") { return 0 }
-        let isEast = skip("+")
-        guard isEast || skip("-"), let hour = number(2), skip(":"), let minute = number(2),
-            let offset = CivilDate(hour: hour, minute: minute).date?.timeIntervalSince1970
-        else { return nil }
-        return isEast ? offset : -offset
-    }
-
-    /// Reads an offset from UTC, in seconds east of Greenwich, in any form: `Z`, `GMT`, `UTC`, `+01`, `+0100`,
-    /// `+01:00`, `GMT+01:00`.
-    mutating func anyOffset() -> TimeInterval? {
-        let isNamed = skip("GMT") || skip("UTC") || skip("Z")
+    /// Reads an offset from UTC, in seconds east of Greenwich: `Z` or `+01:00`.
+    ///
+    /// - Parameter inAnyForm: Whether `GMT`, `UTC`, `+01`, `+0100` and `GMT+01:00` are accepted, too. Defaults to
+    ///   `false`.
+    mutating func offset(inAnyForm: Bool = false) -> TimeInterval? {
+        let isNamed = skip("Z") || inAnyForm && (skip("GMT") || skip("UTC"))
+        if isNamed, !inAnyForm { return 0 }
         let isEast = skip("+")
         guard isEast || skip("-") else { return isNamed ? 0 : nil }
         guard let hour = number(2) else { return nil }
-        let minute = skip(":") ? number(2) : number(2) ?? 0
-        guard let minute, let offset = CivilDate(hour: hour, minute: minute).date?.timeIntervalSince1970
+        let hasColon = skip(":")
+        guard hasColon || inAnyForm, let minute = number(2) ?? (hasColon ? nil : 0),
+            let offset = CivilDate(hour: hour, minute: minute).date?.timeIntervalSince1970
         else { return nil }
         return isEast ? offset : -offset
     }

@@ -121,11 +121,11 @@ struct DateFormat: Sendable {
                 isAfternoon = value
             case .field(UInt8(ascii: "E"), _): guard reader.weekday() else { return nil }
             case .field(UInt8(ascii: "M"), count: 3...):
-                guard let month = reader.monthName() else { return nil }
+                guard let month = CivilDate.month(reader.letters().utf8) else { return nil }
                 moment.month = month
             case .field(UInt8(ascii: "Z"), _), .field(UInt8(ascii: "X"), _), .field(UInt8(ascii: "x"), _),
                 .field(UInt8(ascii: "z"), _):
-                guard let value = reader.anyOffset() else { return nil }
+                guard let value = reader.offset(inAnyForm: true) else { return nil }
                 offset = value
             case .field(UInt8(ascii: "y"), _):
                 guard let year = reader.number(4) else { return nil }
