@@ -3,12 +3,12 @@ enum PercentEncoding {
     /// The bytes that a component allows without encoding, stored as a table for speed.
     struct Allowed: Sendable {
         fileprivate let table: [Bool]
+        /// Whether existing escapes are kept. A `%` that does not begin an escape is encoded.
+        fileprivate let keepsEscapes: Bool
 
-        init(_ others: String) {
-            var table = [Bool](repeating: false, count: 256)
-            let alphanumerics = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-            for byte in (alphanumerics + others).utf8 { table[Int(byte)] = true }
-            self.table = table
+        init(_ others: String, keepsEscapes: Bool = false) {
+            table = (UInt8.min...UInt8.max).map { $0.isLetter || $0.isDigit || others.utf8.contains($0) }
+            self.keepsEscapes = keepsEscapes
         }
 
         func contains(_ byte: UInt8) -> Bool { table[Int(byte)] }
@@ -18,28 +18,23 @@ enum PercentEncoding {
         static let unreserved = Allowed("-._~")
         /// The characters of application/x-www-form-urlencoded (WHATWG URL).
         static let form = Allowed("*-._")
-        static let path = Allowed("-._~" + subDelimiters + ":@/")
-        static let query = Allowed("-._~" + subDelimiters + ":@/?")
+        static let path = Allowed("-._~" + subDelimiters + ":@/", keepsEscapes: true)
+        static let query = Allowed("-._~" + subDelimiters + ":@/?", keepsEscapes: true)
         /// The characters of all components, and the delimiters between them.
-        fileprivate static let reference = Allowed("-._~" + subDelimiters + ":@/?#[]")
+        fileprivate static let reference = Allowed("-._~" + subDelimiters + ":@/?#[]", keepsEscapes: true)
     }
 
     /// Encodes every byte that is not allowed.
     static func encode(_ text: some StringProtocol, _ allowed: Allowed) -> String {
-        encode(text, allowed, keepsEscapes: false)
-    }
-
-    /// Encodes every byte that is not allowed, and keeps existing escapes. A `%` that does not begin an escape is
-    /// encoded.
-    static func mend(_ text: some StringProtocol, _ allowed: Allowed) -> String {
-        encode(text, allowed, keepsEscapes: true)
+        if needsNone(text, allowed) { return String(text) }
+        return String(decoding: encode(Array(text.utf8), allowed), as: UTF8.self)
     }
 
     /// Encodes the bytes that are not UTF-8 in a reference (RFC 3986, section 4.1) from a server, as they were
     /// received.
     static func mendBytes(of reference: String) -> String {
         guard reference.hasKeptBytes else { return reference }
-        return String(decoding: encode(reference.fieldBytes, .reference, keepsEscapes: true), as: UTF8.self)
+        return String(decoding: encode(reference.fieldBytes, .reference), as: UTF8.self)
     }
 
     /// Decodes the escapes. A `%` that does not begin an escape stays.
@@ -74,17 +69,12 @@ enum PercentEncoding {
         } == true
     }
 
-    private static func encode(_ text: some StringProtocol, _ allowed: Allowed, keepsEscapes: Bool) -> String {
-        if needsNone(text, allowed) { return String(text) }
-        return String(decoding: encode(Array(text.utf8), allowed, keepsEscapes: keepsEscapes), as: UTF8.self)
-    }
-
-    private static func encode(_ source: [UInt8], _ allowed: Allowed, keepsEscapes: Bool) -> [UInt8] {
+    private static func encode(_ source: [UInt8], _ allowed: Allowed) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(source.count)
         for (index, byte) in source.enumerated() {
-            let mayBeEscape = keepsEscapes && byte == UInt8(ascii: "%") && index + 2 < source.count
+            let mayBeEscape = allowed.keepsEscapes && byte == UInt8(ascii: "%") && index + 2 < source.count
             if allowed.contains(byte) || mayBeEscape && source[index + 1].isHexDigit && source[index + 2].isHexDigit {
                 bytes.append(byte)
             } else {

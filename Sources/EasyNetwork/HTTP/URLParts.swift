@@ -18,9 +18,9 @@ struct URLParts {
         let bytes = text.utf8
         let hash = bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
         let mark = bytes[..<hash].firstIndex(of: UInt8(ascii: "?")) ?? hash
-        path = PercentEncoding.mend(text[..<mark], .path)
-        if mark != hash { query = PercentEncoding.mend(text[bytes.index(after: mark)..<hash], .query) }
-        if hash != bytes.endIndex { fragment = PercentEncoding.mend(text[bytes.index(after: hash)...], .query) }
+        path = PercentEncoding.encode(text[..<mark], .path)
+        if mark != hash { query = PercentEncoding.encode(text[bytes.index(after: mark)..<hash], .query) }
+        if hash != bytes.endIndex { fragment = PercentEncoding.encode(text[bytes.index(after: hash)...], .query) }
     }
 
     /// Parses an absolute URL.

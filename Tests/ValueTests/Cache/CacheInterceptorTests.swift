@@ -115,7 +115,7 @@ struct OddKeyTests {
         ]
     )
     func ignored(text: String) throws {
-        for url in [URL(string: text), URL(string: PercentEncoding.mend(text, .query))].compactMap({ $0 }) {
+        for url in [URL(string: text), URL(string: PercentEncoding.encode(text, .query))].compactMap({ $0 }) {
             let message = TransportRequest(method: .get, url: url)
             let key = CacheKey.key(
                 for: message,
