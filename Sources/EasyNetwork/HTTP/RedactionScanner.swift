@@ -338,8 +338,8 @@ extension RedactionScanner {
 
     /// Returns the number of bytes of two slashes, which JSON can escape; nil if there are no two slashes.
     private func countOfSlashes(at index: Int) -> Int? {
-        if bytes.has([0x2F, 0x2F], at: index) { return 2 }
-        return bytes.has([0x5C, 0x2F, 0x5C, 0x2F], at: index) ? 4 : nil
+        if bytes.has("//", at: index) { return 2 }
+        return bytes.has(#"\/\/"#, at: index) ? 4 : nil
     }
 
     /// Returns the index after a value in quotes; nil if there is no quote. JSON in a string has escapes before both

@@ -66,9 +66,7 @@ package enum ShownBody: Sendable {
         // The last character of an excerpt can be cut.
         for cut in 0...(body.isWhole ? 0 : 3) {
             guard let text = String(data: body.bytes.dropLast(cut), encoding: .utf8) else { continue }
-            // The loop reads all bytes without branches, so that the processor compares many bytes at once.
-            let found = text.utf8.withContiguousStorageIfAvailable { $0.reduce(0) { $0 | $1.isBinary } }
-            return (found ?? text.utf8.reduce(0) { $0 | $1.isBinary }) == 0 ? text : nil
+            return text.utf8Bytes { $0.hasByte { $0.isBinary } } ? nil : text
         }
         return nil
     }
@@ -77,9 +75,7 @@ package enum ShownBody: Sendable {
 extension UInt8 {
     /// 1 for a control character that does not occur in text, otherwise 0.
     fileprivate var isBinary: UInt8 {
-        func equals(_ character: Unicode.Scalar) -> UInt8 { self == UInt8(ascii: character) ? 1 : 0 }
-        let isText = equals("\t") | equals("\n") | equals("\u{C}") | equals("\r") | equals("\u{1B}")
-        return (self < 0x20 ? 1 : 0) ^ isText
+        isControl ^ (equals("\t") | equals("\n") | equals("\u{C}") | equals("\r") | equals("\u{1B}"))
     }
 }
 

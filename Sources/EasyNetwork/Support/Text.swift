@@ -88,13 +88,6 @@ extension UnsafeBufferPointer<UInt8> {
         return characters.utf8.contains { memchr(baseAddress, Int32($0), count) != nil }
     }
 
-    /// Returns whether the bytes from `start` begin with `bytes`.
-    func has(_ bytes: [UInt8], at start: Int) -> Bool {
-        guard count - start >= bytes.count else { return false }
-        for index in bytes.indices where self[start + index] != bytes[index] { return false }
-        return true
-    }
-
     /// Returns whether the bytes from `start` begin with the string's UTF-8 bytes.
     func has(_ text: String, at start: Int) -> Bool {
         text.utf8Bytes { bytes in
