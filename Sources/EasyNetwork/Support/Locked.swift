@@ -1,5 +1,5 @@
 import Foundation
-#if COUNT_LOCKS || !canImport(Darwin)
+#if !canImport(Darwin)
 import Synchronization
 #endif
 
@@ -47,9 +47,6 @@ package struct Locked<State>: @unchecked Sendable {
         try storage.withUnsafeMutablePointers { state, mutex in
             pthread_mutex_lock(mutex)
             defer { pthread_mutex_unlock(mutex) }
-            #if COUNT_LOCKS
-            LockCounter.count()
-            #endif
             return try body(&state.pointee)
         }
     }
@@ -83,19 +80,6 @@ private final class LockStorage<State>: ManagedBuffer<State, pthread_mutex_t> {
         _ = withUnsafeMutablePointerToElements { pthread_mutex_destroy($0) }
     }
 }
-
-#if COUNT_LOCKS
-/// The number of lock acquisitions of the process, for the benchmark: `swift run -c release -Xswiftc -DCOUNT_LOCKS …`.
-package enum LockCounter {
-    private static let acquisitions = Atomic(0)
-
-    package static var value: Int { acquisitions.load(ordering: .relaxed) }
-
-    fileprivate static func count() {
-        acquisitions.add(1, ordering: .relaxed)
-    }
-}
-#endif
 
 /// A flag that is read often and set rarely. It uses an atomic value where every supported system version has one, and
 /// a lock elsewhere.

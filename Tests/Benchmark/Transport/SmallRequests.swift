@@ -1,6 +1,3 @@
-#if COUNT_LOCKS
-import EasyNetwork
-#endif
 import Foundation
 
 /// GETs of 1 KB, several at a time: their rate, and their processor time.
@@ -31,21 +28,7 @@ struct SmallRequests {
         report.row(["at once", "", "a second", "CPU/1,000", "rate ratio", "CPU ratio"])
         for width in Self.widths { measure(width) }
         report.line("Rate ratio: to URLSession's data tasks. CPU ratio: to bare libcurl.")
-        #if COUNT_LOCKS
-        countLocks()
-        #endif
     }
-
-    #if COUNT_LOCKS
-    private func countLocks() {
-        guard let load = LoadContender.curlTransport.makeLoad(url, atOnce: 6) else { return }
-        _ = load.send(100)
-        let before = LockCounter.value
-        _ = load.send(1_000)
-        let count = Double(LockCounter.value - before) / 1_000
-        report.line("\nLock acquisitions of a request, from `addOperation` on: \(Report.number(count, digits: 1))")
-    }
-    #endif
 
     private func measure(_ width: Int) {
         var costs: [LoadContender: Cost] = [:]
