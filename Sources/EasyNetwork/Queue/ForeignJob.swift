@@ -125,7 +125,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     override func endWork(after error: NetworkError?) -> [Promise<Void>] {
         watchForeign()
         // A cancelled operation finishes only when it is started.
-        handOver { _ in Self.endings.addOperationReliably(foreign) }
+        handOver { _ in OperationQueue.addReliably(foreign) { Self.endings.addOperation($0) } }
         // If it was cancelled but isn't ready, Foundation may never start it, so stop waiting for it.
         if isHeldBack { done.set() }
         return [done]
@@ -151,7 +151,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
         let queue = OperationQueue()
         let watcher = BlockOperation { withExtendedLifetime(queue) { self.foreignDidFinish() } }
         watcher.addDependency(foreign)
-        queue.addOperationReliably(watcher)
+        OperationQueue.addReliably(watcher) { queue.addOperation($0) }
     }
 
     private func foreignDidFinish() {

@@ -8,11 +8,6 @@ extension OperationQueue {
     /// operation is added, the queue notes that the other operation is ready, and when the empty operation ends, the
     /// queue starts the other one. If the empty operation ends on another thread before the note, a second empty
     /// operation is needed.
-    func addOperationReliably(_ operation: Operation) {
-        Self.addReliably(operation) { addOperation($0) }
-    }
-
-    /// Adds an operation by a closure; see ``addOperationReliably(_:)``.
     ///
     /// - Parameter add: A closure that adds an operation to the queue.
     static func addReliably(_ operation: Operation, _ add: (Operation) -> Void) {
