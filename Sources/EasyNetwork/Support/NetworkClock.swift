@@ -82,7 +82,7 @@ public struct SystemClock: NetworkClock {
         // The nanoseconds of a delay of several centuries overflow. NaN counts as zero.
         let bounded = delay > 0 ? min(delay, 1_000_000_000) : 0
         source.schedule(deadline: .now() + bounded)
-        let timer = SystemTimer(source)
+        let timer = SystemTimer(source: source)
         source.setEventHandler {
             // Without this cancellation, the source would keep its handler until the timer is released.
             timer.cancel()
@@ -93,14 +93,10 @@ public struct SystemClock: NetworkClock {
     }
 }
 
-private final class SystemTimer: ClockTimer, @unchecked Sendable {
-    // The class is Sendable because a dispatch source can be used from any thread, although its protocol does not
+private struct SystemTimer: ClockTimer, @unchecked Sendable {
+    // The struct is Sendable because a dispatch source can be used from any thread, although its protocol does not
     // declare this on every platform.
-    private let source: any DispatchSourceTimer
-
-    init(_ source: any DispatchSourceTimer) {
-        self.source = source
-    }
+    let source: any DispatchSourceTimer
 
     func cancel() {
         source.cancel()
