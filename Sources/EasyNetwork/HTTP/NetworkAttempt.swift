@@ -94,7 +94,6 @@ public struct NetworkAttempt: Sendable {
 
     /// Returns the message with an excerpt of the body, for listeners. The history does not keep the excerpt.
     func adding(beginning: BodyExcerpt?) -> NetworkAttempt {
-        guard let beginning else { return self }
         var copy = self
         copy.beginning = beginning
         return copy
