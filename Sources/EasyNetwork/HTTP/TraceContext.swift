@@ -40,12 +40,8 @@ public struct TraceContext: Hashable, Sendable {
     ///
     /// - Parameter isSampled: Whether the trace is recorded; see ``isSampled``. Defaults to `true`.
     public init(isSampled: Bool = true) {
-        self.init(isSampled: isSampled) { UInt64.random(in: .min ... .max) }
-    }
-
-    init(isSampled: Bool = true, random: () -> UInt64) {
         let flags = Self.random | (isSampled ? Self.sampled : 0)
-        self.init(high: random(), low: Self.id(random), span: Self.id(random), flags: flags, hasSpan: false)
+        self.init(high: Self.makeID(), low: Self.makeID(), span: Self.makeID(), flags: flags, hasSpan: false)
     }
 
     private init(high: UInt64, low: UInt64, span: UInt64, flags: UInt8, tracestate: String? = nil, hasSpan: Bool) {
@@ -55,15 +51,12 @@ public struct TraceContext: Hashable, Sendable {
     }
 
     /// Returns a random ID that is not zero.
-    private static func id(_ random: () -> UInt64) -> UInt64 {
-        let id = random()
-        return id == 0 ? 1 : id
-    }
+    private static func makeID() -> UInt64 { .random(in: 1 ... .max) }
 
     /// Returns a new span of this trace.
-    func child(random: () -> UInt64 = { UInt64.random(in: .min ... .max) }) -> TraceContext {
+    func child() -> TraceContext {
         var child = self
-        (child.span, child.hasSpan) = (Self.id(random), true)
+        (child.span, child.hasSpan) = (Self.makeID(), true)
         return child
     }
 

@@ -7,15 +7,16 @@ import Testing
 struct TraceContextTests {
     private static let example = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-    @Test("DIA-3: ids are made of the numbers passed in, with all of their digits, and are never zero")
-    func ids() {
-        var numbers: [UInt64] = [0xa, 0, 0x1f]
-        let context = TraceContext { numbers.removeFirst() }
-        expect(context.traceparent, equals: "00-000000000000000a0000000000000001-000000000000001f-03")
+    @Test("DIA-3: ids are random, have all of their digits, and a child keeps the trace")
+    func ids() throws {
+        let text = "00-000000000000000a0000000000000001-000000000000001f-03"
+        let context = try #require(TraceContext(traceparent: text))
+        expect(context.traceparent, equals: text)
         expect(context.traceID == "000000000000000a0000000000000001" && context.spanID == "000000000000001f")
-        let child = context.child { 0 }
-        expect(child.traceparent, equals: "00-000000000000000a0000000000000001-0000000000000001-03")
-        expect(TraceContext(isSampled: false) { .max }.traceparent.hasSuffix("-ffffffffffffffff-02"))
+        let child = context.child()
+        expect(child.traceparent.hasPrefix("00-000000000000000a0000000000000001-") && child.spanID != context.spanID)
+        expect(TraceContext(isSampled: false).traceparent.hasSuffix("-02"))
+        expect(TraceContext().traceparent.hasSuffix("-03"))
         expect(Set((0..<1_000).map { _ in TraceContext().traceID }).count, equals: 1_000)
     }
 
