@@ -282,16 +282,14 @@ extension Redaction {
         var decoded: [UInt8] = []
         var rest = name
         while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "\\") else {
+            if byte != UInt8(ascii: "\\") {
                 decoded.append(byte)
-                continue
+            } else if rest.first == UInt8(ascii: "u"),
+                let number = UInt16(String(decoding: rest.dropFirst().prefix(4), as: UTF8.self), radix: 16)
+            {
+                decoded.append(UInt8(exactly: number) ?? 0xFF)
+                rest = rest.dropFirst(5)
             }
-            guard rest.first == UInt8(ascii: "u") else { continue }
-            guard let number = UInt16(String(decoding: rest.dropFirst().prefix(4), as: UTF8.self), radix: 16) else {
-                continue
-            }
-            decoded.append(UInt8(exactly: number) ?? 0xFF)
-            rest = rest.dropFirst(5)
         }
         return decoded.withUnsafeBufferPointer(isSecret)
     }

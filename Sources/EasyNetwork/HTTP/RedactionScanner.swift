@@ -74,12 +74,10 @@ struct RedactionScanner {
         isElement = byte == UInt8(ascii: "<") || isElement && byte == UInt8(ascii: ":")
         if byte != UInt8(ascii: " ") { previousWord = nil }
         switch byte {
-        case 0...0x20:
+        case 0...0x20, UInt8(ascii: ">"):
             (enclosure, isInAddress) = (nil, false)
         case UInt8(ascii: "<"):
             (enclosure, isInAddress) = (Enclosure(end: UInt8(ascii: ">"), escapeCount: 0), false)
-        case UInt8(ascii: ">"):
-            (enclosure, isInAddress) = (nil, false)
         case UInt8(ascii: "\""), UInt8(ascii: "'"):
             enclosure = enclosure?.end == byte ? nil : Enclosure(end: byte, escapeCount: escapeCount(before: index - 1))
             isInAddress = false
@@ -301,15 +299,10 @@ extension RedactionScanner {
         return isSecret(before..<name.upperBound)
     }
 
+    private static let nameBytes = PercentEncoding.Allowed("_-.%[]+$")
+
     /// Returns whether names of parameters contain the byte. Escapes and brackets are included.
-    static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "%"), UInt8(ascii: "["),
-            UInt8(ascii: "]"), UInt8(ascii: "+"), UInt8(ascii: "$"), 0x80...:
-            true
-        default: byte.isLetter || byte.isDigit
-        }
-    }
+    private static func isNameByte(_ byte: UInt8) -> Bool { byte >= 0x80 || nameBytes.contains(byte) }
 
     private static func isScheme(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         // No scheme in this search is longer than nine bytes.
@@ -387,11 +380,6 @@ extension RedactionScanner {
     }
 
     private func isEndOfAuthority(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0...0x20, UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\""), UInt8(ascii: "<"),
-            UInt8(ascii: ">"), UInt8(ascii: "\\"):
-            true
-        default: false
-        }
+        byte <= 0x20 || "/?#\"<>\\".utf8.contains(byte)
     }
 }

@@ -32,7 +32,6 @@ enum SecretName {
 
     static func words<Result>(of name: UnsafeBufferPointer<UInt8>, _ body: (Words) -> Result) -> Result {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2 * name.count + 1) { space in
-            let (letters, starts) = (space[..<name.count], space[name.count...])
             var count = 0
             var last = Kind.separator
             for index in name.indices {
@@ -47,12 +46,9 @@ enum SecretName {
                 count += 1
             }
             space[name.count + count] = 1
-            return body(
-                Words(
-                    letters: UnsafeBufferPointer(rebasing: letters.prefix(count)),
-                    starts: UnsafeBufferPointer(rebasing: starts.prefix(count + 1))
-                )
-            )
+            let letters = UnsafeBufferPointer(rebasing: space[..<count])
+            let starts = UnsafeBufferPointer(rebasing: space[name.count...].prefix(count + 1))
+            return body(Words(letters: letters, starts: starts))
         }
     }
 
