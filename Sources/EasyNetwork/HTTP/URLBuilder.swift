@@ -88,13 +88,11 @@ enum URLBuilder {
     ///
     /// - Parameter end: The text after the scheme. Defaults to `://`.
     static func scheme(of text: String, before end: StaticString = "://") -> String? {
-        var text = text
-        return text.withUTF8 { bytes in
-            var count = 0
-            while count < bytes.count, bytes[count].isLetter || count > 0 && bytes[count].mayBeInScheme { count += 1 }
+        text.utf8Bytes { bytes in
+            let scheme = bytes.prefix { $0.isLetter || $0.isDigit || "+-.".utf8.contains($0) }
             let end = UnsafeBufferPointer(start: end.utf8Start, count: end.utf8CodeUnitCount)
-            guard count > 0, bytes[count...].starts(with: end) else { return nil }
-            return String(decoding: bytes[..<count], as: UTF8.self)
+            guard bytes.first?.isLetter == true, bytes[scheme.endIndex...].starts(with: end) else { return nil }
+            return String(decoding: scheme, as: UTF8.self)
         }
     }
 
@@ -136,12 +134,5 @@ enum URLBuilder {
         let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         let start = path.lastIndex(of: UInt8(ascii: "@")) ?? path.startIndex
         return (start == path.startIndex ? "" : "…") + String(decoding: path[start...].prefix(100), as: UTF8.self)
-    }
-}
-
-extension UInt8 {
-    /// Whether the byte can follow the first letter of a scheme (RFC 3986, section 3.1).
-    fileprivate var mayBeInScheme: Bool {
-        isDigit || self == UInt8(ascii: "+") || self == UInt8(ascii: "-") || self == UInt8(ascii: ".")
     }
 }
