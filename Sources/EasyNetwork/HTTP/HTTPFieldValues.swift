@@ -162,7 +162,7 @@ struct HTTPFieldReader {
 
 /// An entity tag (RFC 9110, section 8.8.3).
 struct EntityTag: Hashable, Sendable {
-    /// The tag with its quotes, without `W/`.
+    /// The tag with its quotes, without `W/`. It is what a weak comparison compares (section 8.8.3.2).
     let opaqueTag: String
     let isWeak: Bool
 
@@ -184,11 +184,6 @@ struct EntityTag: Hashable, Sendable {
     }
 
     var text: String { isWeak ? "W/" + opaqueTag : opaqueTag }
-
-    /// Compares two tags weakly (section 8.8.3.2).
-    func isWeaklyEqual(to other: EntityTag) -> Bool {
-        opaqueTag == other.opaqueTag
-    }
 }
 
 /// The value of `Content-Type`: the media type and its charset (RFC 9110, section 8.3.1).
@@ -230,10 +225,6 @@ package struct MediaType: Equatable {
 
     package var isJSON: Bool {
         essence == "application/json" || essence == "text/json" || essence.hasSuffix("+json")
-    }
-
-    var isHTML: Bool {
-        essence == "text/html" || essence == "application/xhtml+xml"
     }
 
     /// Returns whether the type matches a pattern: `application/json`, `text/*` or `*/*`.

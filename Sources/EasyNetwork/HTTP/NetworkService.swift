@@ -26,7 +26,7 @@ public enum NetworkService {
         /// - Parameter rawValue: The method's name, in any case. It is stored and sent in upper case.
         public init(rawValue: String) {
             // Convert only a to z: `uppercased()` would turn a dotless i into I, and an invalid name into a token.
-            self.rawValue = String(decoding: rawValue.utf8.map(\.uppercasedASCII), as: UTF8.self)
+            self.rawValue = String(decoding: rawValue.utf8.map { $0.isLetter ? $0 & ~0x20 : $0 }, as: UTF8.self)
         }
 
         public var description: String { rawValue }

@@ -165,7 +165,7 @@ extension NetworkResponse {
         // Longer bodies contain data or a page.
         guard !body.isEmpty, body.count <= 262_144 else { return nil }
         let type = MediaType(headers)
-        if let type, type.isHTML { return nil }
+        if let type, ["text/html", "application/xhtml+xml"].contains(type.essence) { return nil }
         if let node, node.isObject { return Self.message(in: node) }
         // Many servers label their HTML pages as plain text.
         guard type?.essence == "text/plain", let text = try? readText().get().trimmed, !text.isEmpty,

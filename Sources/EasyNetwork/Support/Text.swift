@@ -26,11 +26,8 @@ extension String {
 extension Unicode.Scalar {
     /// Whether the scalar shows something: it is not a blank, line break, control character or formatting mark.
     var isVisible: Bool {
-        if isASCII { return value > 0x20 && value != 0x7F }
-        switch properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .spaceSeparator, .unassigned: return false
-        default: return true
-        }
+        ![.control, .format, .lineSeparator, .paragraphSeparator, .spaceSeparator, .unassigned]
+            .contains(properties.generalCategory)
     }
 }
 
@@ -49,10 +46,6 @@ extension UInt8 {
 
     package var lowercasedASCII: UInt8 {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
-    }
-
-    package var uppercasedASCII: UInt8 {
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) ? self & ~0x20 : self
     }
 }
 

@@ -180,7 +180,7 @@ extension StoredResponse {
     private func isConfirmed(by response: HTTPHeaders) -> Bool {
         switch (EntityTag(headers), EntityTag(response)) {
         case (let stored?, let confirmed?):
-            return stored.isWeaklyEqual(to: confirmed)
+            return stored.opaqueTag == confirmed.opaqueTag
         case (nil, _?) where headers["Last-Modified"] == nil:
             return false
         default:
