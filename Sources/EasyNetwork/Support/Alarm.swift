@@ -39,21 +39,17 @@ package final class Alarm: Sendable {
         old?.cancel()
         guard let next else { return }
         let timer = clock.schedule(after: max(0, next.time - clock.now)) { [weak self] in
-            guard let self, isDue(next.number) else { return }
-            action()
+            let isDue = self?.state.withLock { state in
+                guard state.number == next.number, state.time != nil else { return false }
+                (state.time, state.timer) = (nil, nil)
+                return true
+            }
+            if isDue == true { action() }
         }
         // The new timer can have fired already, or another thread can have replaced it.
         let superfluous = state.withLock { state in
             state.number == next.number && state.time != nil ? exchange(&state.timer, with: timer) : timer
         }
         superfluous?.cancel()
-    }
-
-    private func isDue(_ number: Int) -> Bool {
-        state.withLock { state in
-            guard state.number == number, state.time != nil else { return false }
-            (state.time, state.timer) = (nil, nil)
-            return true
-        }
     }
 }
