@@ -136,11 +136,9 @@ struct Shared<Value: Sendable>: Sendable {
     }
 }
 
-extension Shared: Equatable where Value: Equatable {
+extension Shared: Equatable, Hashable where Value: Hashable {
     static func == (one: Self, other: Self) -> Bool { one.value == other.value }
-}
 
-extension Shared: Hashable where Value: Hashable {
     func hash(into hasher: inout Hasher) { hasher.combine(value) }
 }
 
