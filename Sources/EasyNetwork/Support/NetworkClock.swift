@@ -68,8 +68,7 @@ public struct SystemClock: NetworkClock {
     public init() {}
 
     public var now: TimeInterval {
-        if let loop = WorkQueue.loop { return loop.clock.now }
-        return TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1_000_000_000
+        WorkQueue.loop?.clock.now ?? TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1_000_000_000
     }
 
     public var date: Date { WorkQueue.loop?.clock.date ?? Date() }
