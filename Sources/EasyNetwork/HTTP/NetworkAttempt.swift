@@ -83,11 +83,8 @@ public struct NetworkAttempt: Sendable {
     /// or 308 has left it to another URL (sections 15.4.8 and 15.4.9).
     var mayHaveActed: Bool {
         if let phase, phase < .send { return false }
-        switch errorCode {
         // A status is then the status of a proxy.
-        case .cannotConnect, .notConnected, .tls, .invalidRequest: return false
-        default: break
-        }
+        if errorCode?.meansNotSent == true { return false }
         guard let statusCode else { return true }
         return ![304, 307, 308].contains(statusCode) && !(400..<500 ~= statusCode)
     }

@@ -84,6 +84,9 @@ extension NetworkError.Code: CustomStringConvertible {
     /// The name of the code as it is written in Swift; its number if it is not a code of this package.
     public var description: String { Self.words[self]?.name ?? "code \(rawValue)" }
 
+    /// Whether a request that fails with this code has not been sent.
+    var meansNotSent: Bool { [.cannotConnect, .notConnected, .tls, .invalidRequest].contains(self) }
+
     /// A short description of the failure for a person.
     package var summary: String { Self.words[self]?.summary ?? "The request failed with \(self)" }
 

@@ -184,10 +184,7 @@ public struct NetworkError: Error, Sendable {
         if let phase, phase < .send { return false }
         if statusCode != nil, code != .notCached { return true }
         if phase != nil { return true }
-        switch code {
-        case .cannotConnect, .notConnected, .tls, .invalidRequest: return false
-        default: return attempts > 0
-        }
+        return attempts > 0 && !code.meansNotSent
     }
 
     /// The head of a request.
