@@ -4,7 +4,7 @@ extension Redaction {
     /// The ``HostSettings/secretNames`` of all hosts. A name that is secret for one host is hidden wherever it is
     /// printed, even where the host is unknown, as in the name of a job or in ``HTTPHeaders/description``.
     private static let hostNames = Locked<Set<String>>([])
-    private static let hasHostNames = Flag(false)
+    private static let hasHostNames = Flag()
 
     /// Adds the names of a host. Hosts with the same names add nothing.
     static func addHostNames(_ names: Set<String>) {

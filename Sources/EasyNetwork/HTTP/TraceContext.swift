@@ -19,7 +19,7 @@ public struct TraceContext: Hashable, Sendable {
     @TaskLocal public static var current: TraceContext?
 
     /// Whether anything in the process uses traces. If not, no task-local value is read and no ID is generated.
-    package static let isUsed = Flag(false)
+    package static let isUsed = Flag()
 
     private let high: UInt64
     private let low: UInt64

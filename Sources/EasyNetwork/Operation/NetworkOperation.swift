@@ -63,7 +63,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     #if !canImport(Darwin)
     /// Whether there are options, so that an operation without them is not locked to read one. Set under the lock. On
     /// Apple platforms, the flag would have a lock of its own.
-    let hasOptions = Flag(false)
+    let hasOptions = Flag()
     #endif
 
     public override init() {

@@ -170,7 +170,7 @@ final class BodyStream: Sendable {
 
     private let state = Locked(State())
     /// Whether the stream was ended before its exchange. It is set under the lock.
-    private let isCancelled = Flag(false)
+    private let isCancelled = Flag()
     /// The request, which decides from the head of the response whether its body is wanted. If it is not, at most
     /// ``decidedLimit`` bytes of the body are read.
     private let request: RequestSnapshot?

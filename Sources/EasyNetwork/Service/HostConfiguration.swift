@@ -65,7 +65,7 @@ public final class HostConfiguration: Sendable {
     /// The number of retries that are left.
     private let retryBudget: Locked<Double>
     /// Whether nothing can be added to the budget, so that most requests do not take its lock.
-    private let isRetryBudgetFull = Flag(false)
+    private let isRetryBudgetFull = Flag()
 
     /// The circuits to the servers that were called with a ``CircuitBreaker``, by origin.
     private let circuits = Locked<[String: Circuit]>([:])

@@ -85,28 +85,22 @@ private final class LockStorage<State>: ManagedBuffer<State, pthread_mutex_t> {
 /// a lock elsewhere.
 package struct Flag: ~Copyable, Sendable {
     #if canImport(Darwin)
-    private let value: Locked<Bool>
-
-    package init(_ isSet: Bool) {
-        value = Locked(isSet)
-    }
+    private let value = Locked(false)
 
     package var isSet: Bool {
         get { value.withLock { $0 } }
         nonmutating set { value.exchange(newValue) }
     }
     #else
-    private let value: Atomic<Bool>
-
-    package init(_ isSet: Bool) {
-        value = Atomic(isSet)
-    }
+    private let value = Atomic(false)
 
     package var isSet: Bool {
         get { value.load(ordering: .acquiring) }
         nonmutating set { value.store(newValue, ordering: .releasing) }
     }
     #endif
+
+    package init() {}
 }
 
 /// A large value that is copied on write.
