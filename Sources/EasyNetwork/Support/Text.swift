@@ -10,14 +10,9 @@ extension String {
 
     /// - Parameter other: A string of the same length.
     private func hasLetters(of other: String) -> Bool {
-        // The closures read the storage of the strings without a copy.
-        var (left, right) = (self, other)
-        return left.withUTF8 { left in
-            right.withUTF8 { right in
-                for index in left.indices where left[index] != right[index] {
-                    guard left[index].lowercasedASCII == right[index].lowercasedASCII else { return false }
-                }
-                return true
+        utf8Bytes { left in
+            other.utf8Bytes { right in
+                zip(left, right).allSatisfy { $0 == $1 || $0.lowercasedASCII == $1.lowercasedASCII }
             }
         }
     }
