@@ -85,11 +85,7 @@ extension NSError {
     ///   Defaults to `nil`.
     public static func cannotParseResponse(underlying: (any Error)? = nil) -> NSError {
         if let error = underlying as? NetworkError, error.code == .cannotParseResponse { return error.bridged }
-        return NetworkError(
-            code: .cannotParseResponse,
-            message: underlying?.wording,
-            underlying: underlying
-        ).bridged
+        return NetworkError(code: .cannotParseResponse, message: underlying?.wording, underlying: underlying).bridged
     }
 }
 

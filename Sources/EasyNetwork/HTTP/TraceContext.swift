@@ -111,14 +111,9 @@ extension TraceContext {
             let low = number(19..<35), high != 0 || low != 0, let span = number(36..<52), span != 0,
             let flags = number(53..<55)
         else { return nil }
-        self.init(
-            high: high,
-            low: low,
-            span: span,
-            flags: UInt8(flags) & (Self.sampled | Self.random),
-            tracestate: tracestate.flatMap { Self.isValid($0) ? $0 : nil },
-            hasSpan: true
-        )
+        let knownFlags = UInt8(flags) & (Self.sampled | Self.random)
+        let state = tracestate.flatMap { Self.isValid($0) ? $0 : nil }
+        self.init(high: high, low: low, span: span, flags: knownFlags, tracestate: state, hasSpan: true)
     }
 
     /// Returns whether the value has at most 32 members `key=value` (section 3.3.1), and no key twice.

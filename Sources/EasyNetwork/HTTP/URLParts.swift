@@ -144,11 +144,7 @@ struct URLParts {
     }
 
     /// Returns host and port (RFC 3986, section 3.2).
-    private static func authority(
-        _ text: Substring,
-        _ what: String,
-        dropsUser: Bool
-    ) throws(NetworkError) -> String {
+    private static func authority(_ text: Substring, _ what: String, dropsUser: Bool) throws(NetworkError) -> String {
         if isPlain(text) { return String(text) }
         // A parser that treats a backslash as a slash would find another host.
         guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
