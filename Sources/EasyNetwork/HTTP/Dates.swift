@@ -243,12 +243,6 @@ struct DateReader {
         return Date.weekdays.contains { $0.isEqualIgnoringASCIICase(to: name) }
     }
 
-    /// Reads `AM` or `PM`.
-    mutating func isAfternoon() -> Bool? {
-        if skip("AM") { return false }
-        return skip("PM") ? true : nil
-    }
-
     /// Reads the digits after a decimal point.
     mutating func decimals() -> TimeInterval? {
         let digits = rest.prefix(while: \.isDigit)

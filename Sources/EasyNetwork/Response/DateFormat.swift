@@ -117,8 +117,8 @@ struct DateFormat: Sendable {
                 guard let value = reader.decimals() else { return nil }
                 fraction = value
             case .field(UInt8(ascii: "a"), _):
-                guard let value = reader.isAfternoon() else { return nil }
-                isAfternoon = value
+                isAfternoon = reader.skip("PM")
+                guard isAfternoon == true || reader.skip("AM") else { return nil }
             case .field(UInt8(ascii: "E"), _): guard reader.weekday() else { return nil }
             case .field(UInt8(ascii: "M"), count: 3...):
                 guard let month = CivilDate.month(reader.letters().utf8) else { return nil }
