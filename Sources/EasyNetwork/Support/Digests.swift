@@ -45,26 +45,22 @@ enum MD5 {
             let words = (0..<16).map { word in
                 (0..<4).reduce(UInt32(0)) { $0 | UInt32(bytes[start + word * 4 + $1]) << UInt32($1 * 8) }
             }
-            state = zip(state, rounds(state, words)).map { $0 &+ $1 }
+            var (a, b, c, d) = (state[0], state[1], state[2], state[3])
+            for step in 0..<64 {
+                let (mix, word): (UInt32, Int) =
+                    switch step / 16 {
+                    case 0: ((b & c) | (~b & d), step)
+                    case 1: ((b & d) | (c & ~d), (5 * step + 1) % 16)
+                    case 2: (b ^ c ^ d, (3 * step + 5) % 16)
+                    default: (c ^ (b | ~d), 7 * step % 16)
+                    }
+                let sum = a &+ mix &+ constants[step] &+ words[word]
+                let shift = shifts[step / 16][step % 4]
+                (a, d, c, b) = (d, c, b, b &+ ((sum << shift) | (sum >> (32 - shift))))
+            }
+            state = zip(state, [a, b, c, d]).map { $0 &+ $1 }
         }
         return Data(state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> UInt32($0 * 8)) } })
-    }
-
-    private static func rounds(_ state: [UInt32], _ words: [UInt32]) -> [UInt32] {
-        var (a, b, c, d) = (state[0], state[1], state[2], state[3])
-        for step in 0..<64 {
-            let (mix, word): (UInt32, Int) =
-                switch step / 16 {
-                case 0: ((b & c) | (~b & d), step)
-                case 1: ((b & d) | (c & ~d), (5 * step + 1) % 16)
-                case 2: (b ^ c ^ d, (3 * step + 5) % 16)
-                default: (c ^ (b | ~d), 7 * step % 16)
-                }
-            let sum = a &+ mix &+ constants[step] &+ words[word]
-            let shift = shifts[step / 16][step % 4]
-            (a, d, c, b) = (d, c, b, b &+ ((sum << shift) | (sum >> (32 - shift))))
-        }
-        return [a, b, c, d]
     }
 
     private static let shifts: [[UInt32]] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]]
