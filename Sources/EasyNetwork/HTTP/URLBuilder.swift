@@ -27,20 +27,23 @@ enum URLBuilder {
             throw .invalidRequest("the URL \"\(shown(api))\" must not begin with a blank")
         }
         if let scheme = scheme(of: api) {
-            let parts = try URLParts(absolute: api, scheme: scheme, what: "the URL")
-            let url = try url(parts.origin, parts.path, joined(parts.query, query), parts.fragment)
+            var parts = try URLParts(absolute: api, scheme: scheme, what: "the URL")
+            parts.query = joined(parts.query, query)
+            let url = try url(parts)
             guard hasHost(url) else { throw .invalidRequest("\(parts.origin) is not a valid URL") }
             return url
         }
-        let relative = URLParts(relative: api)
+        var parts = URLParts(relative: api)
         guard let base = try base() else {
             throw .invalidRequest(
                 "the URL \"\(shown(api))\" is relative and there is no base URL; "
                     + "set one with HostConfiguration.baseURL(\"https://…\"), or give an absolute URL"
             )
         }
-        let path = join(base.path, relative.path)
-        return try url(base.origin, path, joined(joined(base.query, relative.query), query), relative.fragment)
+        parts.origin = base.origin
+        parts.path = join(base.path, parts.path)
+        parts.query = joined(joined(base.query, parts.query), query)
+        return try url(parts)
     }
 
     /// Resolves a reference that a server sent. The result has no user and no password.
@@ -48,7 +51,7 @@ enum URLBuilder {
     /// - Throws: The error of ``URLParts/init(resolving:against:what:)``.
     static func url(resolving reference: String, against base: URL, what: String) throws(NetworkError) -> URL {
         let parts = try URLParts(resolving: reference, against: base, what: what)
-        let url = try url(parts.origin, parts.path, parts.query, parts.fragment)
+        let url = try url(parts)
         guard hasHost(url) else { throw .invalidRequest("\(what) has no host") }
         return url
     }
@@ -57,8 +60,7 @@ enum URLBuilder {
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` if the string is not an absolute http or https URL with a host.
     static func base(_ string: String) throws(NetworkError) -> URL {
-        let parts = try parts(ofBase: string)
-        return try url(parts.origin, parts.path, parts.query, parts.fragment)
+        try url(parts(ofBase: string))
     }
 
     /// Returns the components of a base URL.
@@ -113,19 +115,14 @@ enum URLBuilder {
         return first + "&" + second
     }
 
-    private static func url(
-        _ origin: String,
-        _ path: String,
-        _ query: String?,
-        _ fragment: String?
-    ) throws(NetworkError) -> URL {
-        var text = origin + path
-        if let query { text += "?" + query }
-        if let fragment { text += "#" + fragment }
+    private static func url(_ parts: URLParts) throws(NetworkError) -> URL {
+        var text = parts.origin + parts.path
+        if let query = parts.query { text += "?" + query }
+        if let fragment = parts.fragment { text += "#" + fragment }
         if text.utf8.contains(UInt8(ascii: "%")), SegmentMark.isIn(text) {
             throw SegmentMark.refusal("the address \"\(shown(SegmentMark.shown(text)))\"")
         }
-        guard let url = URL(string: text) else { throw .invalidRequest("\(origin) is not a valid URL") }
+        guard let url = URL(string: text) else { throw .invalidRequest("\(parts.origin) is not a valid URL") }
         return url
     }
 

@@ -3,10 +3,10 @@ import Foundation
 /// The components of a URL, percent-encoded where needed (RFC 3986, section 3).
 struct URLParts {
     /// Scheme, host and port, such as `https://host:443`; empty for a relative reference.
-    private(set) var origin = ""
-    private(set) var path = ""
-    private(set) var query: String?
-    private(set) var fragment: String?
+    var origin = ""
+    var path = ""
+    var query: String?
+    var fragment: String?
 
     init(relative text: some StringProtocol) {
         // Most references are a path that needs no encoding.
