@@ -44,19 +44,15 @@ struct RedactionScanner {
         // Every secret has at least one of these bytes next to it.
         guard bytes.hasByte(of: "=:%<, ") else { return nil }
         var scanner = RedactionScanner(bytes, redaction, level, isDecoded)
-        return scanner.redacted()
+        while scanner.index < bytes.count {
+            if isNameByte(bytes[scanner.index]) { scanner.readWord() } else { scanner.readMark() }
+        }
+        return scanner.copied == 0 ? nil : scanner.result + bytes[scanner.copied...]
     }
 
     private init(_ bytes: UnsafeBufferPointer<UInt8>, _ redaction: Redaction, _ level: Int, _ isDecoded: Bool) {
         (self.bytes, self.redaction, self.level, self.isDecoded) = (bytes, redaction, level, isDecoded)
         hasEscapes = bytes.hasByte(of: "%")
-    }
-
-    private mutating func redacted() -> [UInt8]? {
-        while index < bytes.count {
-            if Self.isNameByte(bytes[index]) { readWord() } else { readMark() }
-        }
-        return copied == 0 ? nil : result + bytes[copied...]
     }
 
     /// Replaces the bytes, and continues after them.
