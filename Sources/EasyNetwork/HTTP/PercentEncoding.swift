@@ -41,20 +41,16 @@ enum PercentEncoding {
     ///
     /// - Parameter isForm: Whether a `+` stands for a blank. Defaults to `false`.
     static func decode(_ bytes: some Collection<UInt8>, isForm: Bool = false) -> [UInt8] {
-        let source = Array(bytes)
         var result: [UInt8] = []
-        result.reserveCapacity(source.count)
-        var index = 0
-        while index < source.count {
-            let byte = source[index]
-            if byte == UInt8(ascii: "%"), index + 2 < source.count, source[index + 1].isHexDigit,
-                source[index + 2].isHexDigit
-            {
-                result.append(source[index + 1].hexDigitValue << 4 | source[index + 2].hexDigitValue)
-                index += 3
+        result.reserveCapacity(bytes.count)
+        var rest = Array(bytes)[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2)
+            if byte == UInt8(ascii: "%"), digits.count == 2, digits.allSatisfy(\.isHexDigit) {
+                result.append(digits.reduce(0) { $0 << 4 | $1.hexDigitValue })
+                rest = rest.dropFirst(2)
             } else {
                 result.append(isForm && byte == UInt8(ascii: "+") ? 0x20 : byte)
-                index += 1
             }
         }
         return result
