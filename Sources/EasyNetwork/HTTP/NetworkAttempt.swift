@@ -108,13 +108,6 @@ extension NetworkAttempt: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-extension [NetworkAttempt] {
-    /// The number of attempts. A redirect is part of its attempt.
-    var attemptCount: Int {
-        count { $0.reason != .redirect }
-    }
-}
-
 /// The reason why the cache did not provide the response.
 ///
 /// ```swift

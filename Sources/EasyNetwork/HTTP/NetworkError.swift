@@ -182,8 +182,7 @@ public struct NetworkError: Error, Sendable {
     public var mayHaveReachedServer: Bool {
         if history.contains(where: \.mayHaveActed) { return true }
         if let phase, phase < .send { return false }
-        if statusCode != nil, code != .notCached { return true }
-        if phase != nil { return true }
+        if phase != nil || statusCode != nil && code != .notCached { return true }
         return attempts > 0 && !code.meansNotSent
     }
 
@@ -243,7 +242,8 @@ extension NetworkError {
     /// Adopts the messages that were sent before the failure.
     mutating func adopt(_ history: [NetworkAttempt]) {
         self.history = history
-        attempts = history.attemptCount
+        // A redirect is part of its attempt.
+        attempts = history.count { $0.reason != .redirect }
         request = history.last?.request
     }
 }
