@@ -75,19 +75,15 @@ public struct HTTPHeaders: Hashable, Sendable {
             guard let newValue else { return remove(name) }
             guard let first = index(of: name) else { return add(newValue, for: name) }
             fields[first] = Field(name: name, value: newValue)
-            var index = 0
-            fields.removeAll { field in
-                defer { index += 1 }
-                return index > first && field.name.isEqualIgnoringASCIICase(to: name)
-            }
+            guard index(of: name, from: first + 1) != nil else { return }
+            let others = fields[(first + 1)...].filter { !$0.name.isEqualIgnoringASCIICase(to: name) }
+            fields.replaceSubrange((first + 1)..., with: others)
         }
     }
 
     /// Searches by index. Iterating over the fields would copy each, which costs more than the comparison.
     private func index(of name: String, from start: Int = 0) -> Int? {
-        var index = start
-        while index < fields.count, !fields[index].name.isEqualIgnoringASCIICase(to: name) { index += 1 }
-        return index < fields.count ? index : nil
+        (start..<fields.count).first { fields[$0].name.isEqualIgnoringASCIICase(to: name) }
     }
 
     /// Returns the values of all fields of that name, in order.
@@ -97,13 +93,7 @@ public struct HTTPHeaders: Hashable, Sendable {
 
     /// Returns the values with their bytes, for fields that are sent back to the server.
     package func rawValues(for name: String) -> [String] {
-        var values: [String] = []
-        var next = index(of: name)
-        while let index = next {
-            values.append(fields[index].raw)
-            next = self.index(of: name, from: index + 1)
-        }
-        return values
+        fields.indices.filter { fields[$0].name.isEqualIgnoringASCIICase(to: name) }.map { fields[$0].raw }
     }
 
     /// A rule that selects the value of a repeated field.
