@@ -172,9 +172,7 @@ extension Redaction {
     ///
     /// - Parameter name: The name with its escapes.
     func isSecretParameter(_ name: String, mayBeWord: Bool = true) -> Bool {
-        let name =
-            name.utf8.contains(UInt8(ascii: "%"))
-            ? String(decoding: PercentEncoding.decode(name.utf8), as: UTF8.self) : name
+        let name = String(decoding: PercentEncoding.decode(name.utf8), as: UTF8.self)
         return isSecret(name) || mayBeWord && (name == "code" || name == "key")
     }
 }
