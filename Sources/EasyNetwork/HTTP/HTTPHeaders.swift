@@ -43,12 +43,10 @@ public struct HTTPHeaders: Hashable, Sendable {
         }
     }
 
-    private var fields: [Field]
+    private var fields: [Field] = []
 
     /// Creates headers without fields.
-    public init() {
-        fields = []
-    }
+    public init() {}
 
     /// Creates headers from fields, in their order.
     public init(_ fields: [Field]) {

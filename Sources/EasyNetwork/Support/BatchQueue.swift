@@ -6,8 +6,6 @@ package final class BatchQueue<Element: Sendable>: Sendable {
     /// A closure that processes a batch. It is called on the queue, with at least one element.
     package typealias Work = @Sendable ([Element]) -> Void
 
-    private static var interval: DispatchTimeInterval { .milliseconds(2) }
-
     private let queue: DispatchQueue
     /// The waiting elements, and whether the next batch has been scheduled.
     private let state = Locked<(elements: [Element], isAwake: Bool)>(([], false))
@@ -45,6 +43,6 @@ package final class BatchQueue<Element: Sendable>: Sendable {
         }
         guard !elements.isEmpty else { return }
         work(elements)
-        queue.asyncAfter(deadline: .now() + Self.interval) { self.takeBatch(work) }
+        queue.asyncAfter(deadline: .now() + .milliseconds(2)) { self.takeBatch(work) }
     }
 }

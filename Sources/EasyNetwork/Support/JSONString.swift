@@ -13,8 +13,7 @@ extension [UInt8] {
     private mutating func append(escaping byte: UInt8) {
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-            append(UInt8(ascii: "\\"))
-            append(byte)
+            self += [UInt8(ascii: "\\"), byte]
         case 0x08: self += #"\b"#.utf8
         case UInt8(ascii: "\t"): self += #"\t"#.utf8
         case UInt8(ascii: "\n"): self += #"\n"#.utf8
