@@ -73,7 +73,7 @@ public struct NetworkError: Error, Sendable {
     /// The first ``responseBodyLimit`` bytes of the response's body; nil if there was no response.
     public var responseBody: Data? {
         get { values.value.responseBody }
-        set { values.value.responseBody = Self.prefix(of: newValue) }
+        set { values.value.responseBody = newValue.map { BodyExcerpt($0, limit: Self.responseBodyLimit).bytes } }
     }
 
     /// The message in the body of the response, if there is one. If the refresh of a credential failed, the message is
@@ -167,7 +167,7 @@ public struct NetworkError: Error, Sendable {
                 message: message?.cleaned(),
                 statusCode: statusCode,
                 headers: headers,
-                responseBody: Self.prefix(of: responseBody),
+                responseBody: responseBody.map { BodyExcerpt($0, limit: Self.responseBodyLimit).bytes },
                 serverMessage: serverMessage?.cleaned(keepsLines: true),
                 underlying: underlying,
                 request: request,
@@ -212,11 +212,6 @@ public struct NetworkError: Error, Sendable {
         var cause = self
         while cause.code == .dependencyFailed, let next = cause.underlying as? NetworkError { cause = next }
         return cause
-    }
-
-    /// Copies the beginning, so that the error does not keep a large body alive.
-    private static func prefix(of body: Data?) -> Data? {
-        body.map { $0.count > responseBodyLimit ? Data(Array($0.prefix(responseBodyLimit))) : $0 }
     }
 }
 
