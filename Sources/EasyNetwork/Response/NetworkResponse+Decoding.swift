@@ -111,9 +111,7 @@ extension NetworkResponse {
         if let empty = emptyItem(type) { return empty }
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
-            return try JSONIndexDecoder.decode(type, from: body, as: decoder) { () throws(JSONSyntaxError) in
-                try indexedBody.get()
-            }
+            return try JSONIndexDecoder.decode(type, from: body, as: decoder, indexedBody)
         } catch let cause {
             throw mappingError(cause)
         }

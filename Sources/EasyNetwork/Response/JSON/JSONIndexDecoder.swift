@@ -66,24 +66,23 @@ final class JSONIndexDecoder: Decoder {
 
     /// Decodes as `decoder` would. A decoder of a subclass, or one that reads JSON5, decodes itself.
     ///
-    /// - Parameter index: returns the index over the body, if one exists. Defaults to nil.
+    /// - Parameter index: the index over the body, or the error of its text.
     static func decode<T: Decodable>(
         _ type: T.Type,
         from body: Data,
         as decoder: JSONDecoder,
-        index: (() throws(JSONSyntaxError) -> JSONIndex)? = nil
+        _ index: @autoclosure () -> Result<JSONIndex, JSONSyntaxError>
     ) throws -> T {
         guard canStand(for: decoder) else { return try decoder.decode(type, from: body) }
-        let found: JSONIndex
-        do throws(JSONSyntaxError) {
-            if let index { found = try index() } else { found = try JSONIndex(body) }
-        } catch {
+        switch index() {
+        case .success(let index):
+            return try JSONIndexDecoder(Source(index, decoder), 0, in: nil, .none).decode(type)
+        case .failure(let error):
             let description = "The given data was not valid JSON."
             throw DecodingError.dataCorrupted(
                 .init(codingPath: [], debugDescription: description, underlyingError: error)
             )
         }
-        return try JSONIndexDecoder(Source(found, decoder), 0, in: nil, .none).decode(type)
     }
 
     private static func canStand(for decoder: JSONDecoder) -> Bool {

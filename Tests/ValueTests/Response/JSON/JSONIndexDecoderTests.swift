@@ -334,14 +334,14 @@ struct JSONIndexDecoderTests {
     @Test("RSP-9: an index that is there is used, and none is made for Foundation")
     func ownIndex() throws {
         var made = 0
-        let index = { () throws(JSONSyntaxError) -> JSONIndex in
+        let index = { () -> Result<JSONIndex, JSONSyntaxError> in
             made += 1
-            return try JSONIndex(Data("[1]".utf8))
+            return JSONIndex.made(of: Data("[1]".utf8))
         }
-        try expect(JSONIndexDecoder.decode([Int].self, from: Data(), as: JSONDecoder(), index: index), equals: [1])
+        try expect(JSONIndexDecoder.decode([Int].self, from: Data(), as: JSONDecoder(), index()), equals: [1])
         let other = JSONDecoder()
         other.allowsJSON5 = true
-        try expect(JSONIndexDecoder.decode([Int].self, from: Data("[2,]".utf8), as: other, index: index), equals: [2])
+        try expect(JSONIndexDecoder.decode([Int].self, from: Data("[2,]".utf8), as: other, index()), equals: [2])
         expect(made, equals: 1)
     }
 
@@ -441,5 +441,17 @@ struct JSONIndexDecoderTests {
             if own == nil, let foundation, Self.isKnown(body, foundation) { continue }
             expect(own, equals: foundation, "seed \(seed): \(String(decoding: body, as: UTF8.self)), \(Array(body))")
         }
+    }
+}
+
+extension JSONIndex {
+    fileprivate static func made(of body: Data) -> Result<JSONIndex, JSONSyntaxError> {
+        Result { () throws(JSONSyntaxError) in try JSONIndex(body) }
+    }
+}
+
+extension JSONIndexDecoder {
+    fileprivate static func decode<T: Decodable>(_ type: T.Type, from body: Data, as decoder: JSONDecoder) throws -> T {
+        try decode(type, from: body, as: decoder, JSONIndex.made(of: body))
     }
 }
