@@ -27,11 +27,7 @@ final class JSONIndexDecoder: Decoder {
             data = decoder.dataDecodingStrategy
             floats = decoder.nonConformingFloatDecodingStrategy
             keys = decoder.keyDecodingStrategy
-            isPlain =
-                switch keys {
-                case .convertFromSnakeCase, .custom: false
-                default: true
-                }
+            isPlain = if case .useDefaultKeys = keys { true } else { false }
             userInfo = decoder.userInfo
         }
     }
@@ -129,7 +125,7 @@ extension JSONIndexDecoder {
         JSONIndexDecoder(source, position, in: self, step)
     }
 
-    private func mismatch(_ type: Any.Type, _ name: String, at position: Int, _ step: Step) -> DecodingError {
+    fileprivate func mismatch(_ type: Any.Type, _ name: String, at position: Int, _ step: Step) -> DecodingError {
         guard reader.isNull(position) else { return mismatch(type, at: position, step) }
         let description = "Cannot get \(name) decoding container -- found null value instead"
         return .valueNotFound(type, .init(codingPath: path(step), debugDescription: description))
@@ -191,26 +187,45 @@ extension JSONIndexDecoder: SingleValueDecodingContainer {
 /// An array, which is read faster than by its own `init(from:)`, or a dictionary with String keys, which no strategy
 /// changes.
 private protocol JSONCollection {
-    static func read(_ position: Int, of decoder: JSONIndexDecoder, _ step: JSONIndexDecoder.Step) throws -> Any
+    typealias Step = JSONIndexDecoder.Step
+    static func read(_ position: Int, of parent: JSONIndexDecoder, _ step: Step) throws -> Self
 }
 
 extension Array: JSONCollection where Element: Decodable {
-    fileprivate static func read(
-        _ position: Int,
-        of decoder: JSONIndexDecoder,
-        _ step: JSONIndexDecoder.Step
-    ) throws -> Any {
-        try decoder.elements(Element.self, at: position, step)
+    fileprivate static func read(_ position: Int, of parent: JSONIndexDecoder, _ step: Step) throws -> [Element] {
+        let reader = parent.reader
+        guard reader.kind(position) == .array else {
+            throw parent.mismatch([Any].self, "unkeyed", at: position, step)
+        }
+        let decoder = parent.nested(position, step)
+        let end = reader.end(position)
+        var element = position + 1
+        return try [Element](unsafeUninitializedCapacity: reader.count(position)) { buffer, count in
+            while count < buffer.count, element < end {
+                buffer.initializeElement(at: count, to: try decoder.read(Element.self, at: element, .index(count)))
+                count += 1
+                element = reader.next(element)
+            }
+        }
     }
 }
 
 extension Dictionary: JSONCollection where Key == String, Value: Decodable {
-    fileprivate static func read(
-        _ position: Int,
-        of decoder: JSONIndexDecoder,
-        _ step: JSONIndexDecoder.Step
-    ) throws -> Any {
-        try decoder.dictionary(Value.self, at: position, step)
+    fileprivate static func read(_ position: Int, of parent: JSONIndexDecoder, _ step: Step) throws -> [String: Value] {
+        let reader = parent.reader
+        guard reader.kind(position) == .object else {
+            throw parent.mismatch([String: Any].self, "keyed", at: position, step)
+        }
+        let decoder = parent.nested(position, step)
+        var result: [String: Value] = [:]
+        result.reserveCapacity(reader.count(position))
+        try reader.forEach(in: position) { key in
+            let name = reader.string(key) ?? ""
+            let value = try decoder.read(Value.self, at: key + 1, .key(JSONKey(stringValue: name)))
+            // If a key is repeated, its first value counts.
+            if let first = result.updateValue(value, forKey: name) { result[name] = first }
+        }
+        return result
     }
 }
 
@@ -259,10 +274,10 @@ extension JSONIndexDecoder {
         if T.self == UInt8.self { return cast(try scalar(UInt8.self, at: position, step())) }
         if T.self == UInt64.self { return cast(try scalar(UInt64.self, at: position, step())) }
         if T.self == Float.self { return cast(try scalar(Float.self, at: position, step())) }
-        if T.self == [String].self { return cast(try elements(String.self, at: position, step())) }
-        if T.self == [Int].self { return cast(try elements(Int.self, at: position, step())) }
-        if T.self == [Double].self { return cast(try elements(Double.self, at: position, step())) }
-        if T.self == [Bool].self { return cast(try elements(Bool.self, at: position, step())) }
+        if T.self == [String].self { return cast(try [String].read(position, of: self, step())) }
+        if T.self == [Int].self { return cast(try [Int].read(position, of: self, step())) }
+        if T.self == [Double].self { return cast(try [Double].read(position, of: self, step())) }
+        if T.self == [Bool].self { return cast(try [Bool].read(position, of: self, step())) }
         if T.self == Date.self || T.self == URL.self || T.self == Data.self || T.self == Decimal.self {
             guard !reader.isNull(position) else { throw null(T.self, step()) }
             if T.self == Date.self { return cast(try date(at: position, step())) }
@@ -270,9 +285,9 @@ extension JSONIndexDecoder {
             if T.self == Data.self { return cast(try data(at: position, step())) }
             return cast(try decimal(at: position, step()))
         }
-        if T.self == [String: String].self { return cast(try dictionary(String.self, at: position, step())) }
-        if T.self == [String: Int].self { return cast(try dictionary(Int.self, at: position, step())) }
-        if T.self == [String: Double].self { return cast(try dictionary(Double.self, at: position, step())) }
+        if T.self == [String: String].self { return cast(try [String: String].read(position, of: self, step())) }
+        if T.self == [String: Int].self { return cast(try [String: Int].read(position, of: self, step())) }
+        if T.self == [String: Double].self { return cast(try [String: Double].read(position, of: self, step())) }
         // Arrays and dictionaries are one pointer. Checking every type would cost more than decoding a number.
         if MemoryLayout<T>.size == MemoryLayout<Int>.size, let type = T.self as? any JSONCollection.Type {
             return try collection(type, at: position, step())
@@ -294,38 +309,6 @@ extension JSONIndexDecoder {
         precondition(T.self == Value.self)
         // Both types are the same, so nothing is reinterpreted.
         return unsafeBitCast(value, to: T.self)
-    }
-
-    func elements<T: Decodable>(_ type: T.Type, at position: Int, _ step: Step) throws -> [T] {
-        guard reader.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, step) }
-        let (decoder, reader) = (nested(position, step), reader)
-        let end = reader.end(position)
-        var element = position + 1
-        return try [T](unsafeUninitializedCapacity: reader.count(position)) { buffer, count in
-            while count < buffer.count, element < end {
-                buffer.initializeElement(at: count, to: try decoder.read(type, at: element, .index(count)))
-                count += 1
-                element = reader.next(element)
-            }
-        }
-    }
-
-    func dictionary<Value: Decodable>(
-        _ type: Value.Type,
-        at position: Int,
-        _ step: Step
-    ) throws -> [String: Value] {
-        guard reader.kind(position) == .object else { throw mismatch([String: Any].self, "keyed", at: position, step) }
-        let decoder = nested(position, step)
-        var result: [String: Value] = [:]
-        result.reserveCapacity(reader.count(position))
-        try reader.forEach(in: position) { key in
-            let name = reader.string(key) ?? ""
-            let value = try decoder.read(type, at: key + 1, .key(JSONKey(name)))
-            // If a key is repeated, its first value counts.
-            if let first = result.updateValue(value, forKey: name) { result[name] = first }
-        }
-        return result
     }
 
     private func date(at position: Int, _ step: Step) throws -> Date {
@@ -398,7 +381,7 @@ extension JSONIndexDecoder {
         let key = reader.string(position) ?? ""
         switch source.keys {
         case .convertFromSnakeCase: return key.convertedFromSnakeCase
-        case .custom(let convert): return convert(path + [JSONKey(key)]).stringValue
+        case .custom(let convert): return convert(path + [JSONKey(stringValue: key)]).stringValue
         default: return key
         }
     }
