@@ -5,9 +5,8 @@ struct JSONKey: CodingKey {
     let stringValue: String
     let intValue: Int?
 
-    init(_ name: String) { (stringValue, intValue) = (name, nil) }
     init(index: Int) { (stringValue, intValue) = ("Index \(index)", index) }
-    init(stringValue: String) { self.init(stringValue) }
+    init(stringValue: String) { (self.stringValue, intValue) = (stringValue, nil) }
     init(intValue: Int) { (stringValue, self.intValue) = ("\(intValue)", intValue) }
 }
 
@@ -83,7 +82,7 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         try decoder.nested(try position(key), .key(key)).unkeyedContainer()
     }
 
-    func superDecoder() -> any Decoder { decoder.superDecoder(JSONKey("super")) }
+    func superDecoder() -> any Decoder { decoder.superDecoder(JSONKey(stringValue: "super")) }
 
     func superDecoder(forKey key: Key) -> any Decoder { decoder.superDecoder(key) }
 }
@@ -94,20 +93,21 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     var position: Int
     var currentIndex = 0
 
-    init(decoder: JSONIndexDecoder, position: Int) {
-        self.decoder = decoder
-        self.position = position
-    }
-
     var codingPath: [any CodingKey] { decoder.codingPath }
     var count: Int? { decoder.reader.count(decoder.position) }
     var isAtEnd: Bool { position >= decoder.reader.end(decoder.position) }
 
     /// Reads the next element and moves past it, unless reading fails.
+    ///
+    /// - Parameter read: reads the element from the decoder of the array, by its position and its index.
     @inline(__always)
-    private mutating func next<T>(_ type: Any.Type, _ what: String = "", _ read: (Int) throws -> T) throws -> T {
+    private mutating func next<T>(
+        _ type: Any.Type,
+        _ what: String = "",
+        _ read: (JSONIndexDecoder, Int, Int) throws -> T
+    ) throws -> T {
         guard !isAtEnd else { throw atEnd(type, what) }
-        let value = try read(position)
+        let value = try read(decoder, position, currentIndex)
         advance()
         return value
     }
@@ -138,41 +138,36 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
 
     @inline(__always)
     mutating func decode<T: JSONScalar>(_ type: T.Type) throws -> T {
-        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+        try next(type) { try $0.scalar(type, at: $1, .index($2)) }
     }
 
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     mutating func decode(_ type: Int128.Type) throws -> Int128 {
-        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+        try next(type) { try $0.scalar(type, at: $1, .index($2)) }
     }
 
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     mutating func decode(_ type: UInt128.Type) throws -> UInt128 {
-        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+        try next(type) { try $0.scalar(type, at: $1, .index($2)) }
     }
 
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
-        try next(type) { [decoder, currentIndex] in try decoder.read(type, at: $0, .index(currentIndex)) }
+        try next(type) { try $0.read(type, at: $1, .index($2)) }
     }
 
     mutating func decodeIfPresent<T: Decodable>(_ type: T.Type) throws -> T? {
         skipsNull() ? nil : try decode(type)
     }
 
-    private func nested(_ position: Int) -> JSONIndexDecoder { decoder.nested(position, .index(currentIndex)) }
-
     mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        let container = self
-        return try next(KeyedDecodingContainer<Key>.self) { try container.nested($0).container(keyedBy: type) }
+        try next(KeyedDecodingContainer<Key>.self) { try $0.nested($1, .index($2)).container(keyedBy: type) }
     }
 
     mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        let container = self
-        return try next((any UnkeyedDecodingContainer).self) { try container.nested($0).unkeyedContainer() }
+        try next((any UnkeyedDecodingContainer).self) { try $0.nested($1, .index($2)).unkeyedContainer() }
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        let container = self
-        return try next((any Decoder).self, "superDecoder()") { container.nested($0) }
+        try next((any Decoder).self, "superDecoder()") { $0.nested($1, .index($2)) }
     }
 }
