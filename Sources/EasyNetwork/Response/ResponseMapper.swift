@@ -96,7 +96,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON, and the errors of
     ///   ``process(_:mapper:)``.
     public static func process(_ response: NetworkResponse, mapper: (Any?) throws -> Item) throws -> [Item] {
-        try items(JSONNode(response.jsonIndex()), mapper, failed: stop)
+        try process(JSONNode(response.jsonIndex()).view as Any?, mapper: mapper)
     }
 
     /// Maps every element.
@@ -107,19 +107,15 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is not an array, and
     ///   ``ResponseMapperError/element(index:underlying:)`` for the first element for which `mapper` throws.
     public static func process(_ json: Any?, mapper: (Any?) throws -> Item) throws -> [Item] {
-        try items(json.map { JSONNode($0) }, mapper, failed: stop)
-    }
-
-    private static func stop(_ index: Int, _ error: any Error) throws {
-        throw ResponseMapperError.element(index: index, underlying: error)
+        try items(json, mapper) { throw ResponseMapperError.element(index: $0, underlying: $1) }
     }
 
     private static func items(
-        _ json: JSONNode?,
+        _ json: Any?,
         _ mapper: (Any?) throws -> Item,
         failed: (_ index: Int, _ error: any Error) throws -> Void
     ) throws -> [Item] {
-        guard let elements = json?.elements else { throw ResponseMapperError.invalid }
+        guard let elements = json.flatMap({ JSONNode($0).elements }) else { throw ResponseMapperError.invalid }
         var items: [Item] = []
         items.reserveCapacity(elements.count)
         for (index, element) in elements.enumerated() {
@@ -152,7 +148,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
         mapper: (Any?) throws -> Item
     ) throws -> (items: [Item], failures: [(index: Int, error: any Error)]) {
         var failures: [(index: Int, error: any Error)] = []
-        let items = try items(json.map { JSONNode($0) }, mapper) { failures.append(($0, $1)) }
+        let items = try items(json, mapper) { failures.append(($0, $1)) }
         return (items, failures)
     }
 }
@@ -235,11 +231,6 @@ extension ResponseMapperError: LocalizedError {
 extension ResponseMapperError: Equatable {
     /// Compares underlying errors by their descriptions.
     public static func == (left: ResponseMapperError, right: ResponseMapperError) -> Bool {
-        switch (left, right) {
-        case (.element(let leftIndex, let leftError), .element(let rightIndex, let rightError)):
-            leftIndex == rightIndex && String(reflecting: leftError) == String(reflecting: rightError)
-        case (.element, _), (_, .element): false
-        default: String(reflecting: left) == String(reflecting: right)
-        }
+        String(reflecting: left) == String(reflecting: right)
     }
 }
