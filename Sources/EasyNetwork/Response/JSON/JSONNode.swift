@@ -13,28 +13,19 @@ enum JSONNode {
     init(_ value: Any) {
         switch value {
         case let object as JSONObject: self = object.node
-        case let array as JSONArrayView: self = array.node
+        case let array as JSONNode: self = array
         default: self = .tree(value)
         }
     }
 
-    /// The value that a mapper receives: a view of an object or an array, otherwise a value of a tree.
+    /// The value that a mapper receives: a view of an object, the node of an array, otherwise a value of a tree.
     var view: Any {
         guard case .indexed(let index, let position) = self else { return tree }
         switch index.reader.kind(position) {
         case .object: return JSONObject(index, position)
-        case .array: return JSONArrayView(node: self)
+        case .array: return self
         default: return tree
         }
-    }
-}
-
-/// An array that a mapper receives as its `Any?`, for ``ArrayResponseMapper``.
-final class JSONArrayView {
-    let node: JSONNode
-
-    init(node: JSONNode) {
-        self.node = node
     }
 }
 
@@ -156,23 +147,10 @@ extension JSONNode {
         case .decimal: return "Decimal"
         default: break
         }
-        switch self {
-        case .indexed(let index, let position):
-            switch index.reader.kind(position) {
-            case .object: return "object"
-            case .array: return "array"
-            case .null: return "null"
-            default: return "String"
-            }
-        case .tree(let value):
-            switch value {
-            case is NSNull: return "null"
-            case is String: return "String"
-            case is [String: Any]: return "object"
-            case is [Any]: return "array"
-            default: return String(describing: type(of: value))
-            }
-        }
+        if isNull { return "null" }
+        if isObject { return "object" }
+        if elements != nil { return "array" }
+        return string == nil ? String(describing: type(of: tree)) : "String"
     }
 }
 

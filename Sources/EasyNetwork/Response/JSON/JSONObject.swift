@@ -23,7 +23,7 @@ public final class JSONObject {
     private let object: Int
     private let tree: [String: Any]?
     /// The most likely place of the next key. One thread uses it at a time, and no host code runs while it changes.
-    @exclusivity(unchecked) private var hint: Int
+    @exclusivity(unchecked) private var hint = 0
 
     init(_ index: JSONIndex, _ position: Int) {
         (self.index, object, tree) = (index, position, nil)
@@ -32,15 +32,15 @@ public final class JSONObject {
 
     init(_ tree: [String: Any]) {
         (index, object, self.tree) = (nil, 0, tree)
-        hint = 0
     }
 
     /// - Returns: nil if the value is not an object.
     convenience init?(_ node: JSONNode) {
-        guard node.isObject else { return nil }
         switch node {
-        case .indexed(let index, let position): self.init(index, position)
-        case .tree(let value): self.init(value as? [String: Any] ?? [:])
+        case .indexed(let index, let position) where index.reader.kind(position) == .object:
+            self.init(index, position)
+        case .tree(let value as [String: Any]): self.init(value)
+        default: return nil
         }
     }
 
