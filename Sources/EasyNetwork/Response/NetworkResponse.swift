@@ -23,15 +23,6 @@ public struct NetworkResponse: Sendable {
         var userInfo: [String: any Sendable] = [:]
         /// The index over the body. It exists only for responses of a call whose body can be a JSON object or array.
         var index: Locked<Result<JSONIndex, JSONSyntaxError>?>?
-
-        mutating func prepare(
-            for method: NetworkService.Method,
-            _ validation: ResponseValidation,
-            _ decoder: ResponseDecoder?
-        ) {
-            (requestMethod, allowsEmptyBody, self.decoder) = (method, validation.allowsEmptyBody, decoder)
-            if let first = body.first, "{[".utf8.contains(first) { index = Locked(nil) }
-        }
     }
 
     /// The values are in a shared object, because every step of a call passes the response on, and a task reserves
@@ -80,17 +71,9 @@ public struct NetworkResponse: Sendable {
     ///   - body: the body. Defaults to empty data.
     ///   - end: the end of the exchange. Defaults to `nil`: the body was not read to its end.
     init(_ head: TransportHead, body: Data = Data(), url: URL, end: TransportEnd? = nil) {
-        values = Shared(
-            Values(
-                statusCode: head.statusCode,
-                headers: head.headers,
-                body: body,
-                source: .network,
-                url: url,
-                trailers: end?.trailers ?? HTTPHeaders(),
-                metrics: end?.metrics
-            )
-        )
+        var values = Values(statusCode: head.statusCode, headers: head.headers, body: body, source: .network, url: url)
+        if let end { (values.trailers, values.metrics) = (end.trailers, end.metrics) }
+        self.values = Shared(values)
     }
 
     /// Returns this response with the properties of its request and its host that decoding depends on.
@@ -99,7 +82,10 @@ public struct NetworkResponse: Sendable {
         _ validation: ResponseValidation,
         decoder: ResponseDecoder?
     ) -> NetworkResponse {
-        values.value.prepare(for: method, validation, decoder)
+        values.value.requestMethod = method
+        values.value.allowsEmptyBody = validation.allowsEmptyBody
+        values.value.decoder = decoder
+        if let first = body.first, "{[".utf8.contains(first) { values.value.index = Locked(nil) }
         return self
     }
 
