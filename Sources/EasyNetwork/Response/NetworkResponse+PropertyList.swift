@@ -9,24 +9,23 @@ extension NetworkResponse {
     ///   contain.
     public func propertyList() throws(NetworkError) -> Any {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "a property list") }
+        guard !body.starts(with: "bplist".utf8) || BinaryPropertyListCheck.accepts(Array(body)) else {
+            throw error(.cannotParseResponse, message: "the body is not a property list: its structure is broken")
+        }
         var format = PropertyListSerialization.PropertyListFormat.xml
+        let list: Any
         do {
-            guard !body.starts(with: "bplist".utf8) || BinaryPropertyListCheck.accepts(Array(body)) else {
-                throw error(.cannotParseResponse, message: "the body is not a property list: its structure is broken")
-            }
-            let list = try PropertyListSerialization.propertyList(from: body, options: [], format: &format)
-            // Foundation accepts any word as a list in its oldest format.
-            guard format != .openStep, PropertyListSerialization.propertyList(list, isValidFor: .binary) else {
-                throw error(.cannotParseResponse, message: "the body is not a property list: neither XML nor binary")
-            }
-            return list
-        } catch let error as NetworkError {
-            throw error
+            list = try PropertyListSerialization.propertyList(from: body, options: [], format: &format)
         } catch let cause {
             let reason = ((cause as NSError).userInfo[NSDebugDescriptionErrorKey] as? String)?.withoutFullStop
             let message = "the body is not a property list" + (reason.map { ": \($0)" } ?? "")
             throw error(.cannotParseResponse, message: message, underlying: cause)
         }
+        // Foundation accepts any word as a list in its oldest format.
+        guard format != .openStep, PropertyListSerialization.propertyList(list, isValidFor: .binary) else {
+            throw error(.cannotParseResponse, message: "the body is not a property list: neither XML nor binary")
+        }
+        return list
     }
 
     func decodePropertyList<T: Decodable>(_ type: T.Type) throws(NetworkError) -> T {
