@@ -39,29 +39,23 @@ extension NetworkResponse {
     }
 
     func text(defaultCharset: String) throws(NetworkError) -> String {
-        switch readText(defaultCharset: defaultCharset) {
-        case .success(let text): return text
-        case .failure(let problem): throw error(.cannotParseResponse, message: problem.message)
-        }
-    }
-
-    struct TextProblem: Error {
-        var message: String
+        let (text, problem) = readText(defaultCharset: defaultCharset)
+        guard let text else { throw error(.cannotParseResponse, message: problem) }
+        return text
     }
 
     /// Returns the body as a string, or the reason why that is impossible. It creates no ``NetworkError``, because that
     /// would search the string for the server's message.
-    func readText(defaultCharset: String = "utf-8") -> Result<String, TextProblem> {
+    func readText(defaultCharset: String = "utf-8") -> (text: String?, problem: String) {
         let mark = Charset.byteOrderMark(of: body)
         let name = mark?.charset.name ?? MediaType(headers)?.charset ?? defaultCharset
         guard let charset = mark?.charset ?? Charset(name: name) else {
             // Most unknown names are other names for UTF-8, such as utf8mb4. Text in another charset is hardly ever
             // valid UTF-8.
-            if let text = Charset.utf8.decode(body) { return .success(text) }
-            return .failure(TextProblem(message: "the charset \"\(name.prefix(40))\" is unknown"))
+            return (Charset.utf8.decode(body), "the charset \"\(name.prefix(40))\" is unknown")
         }
-        if let text = charset.decode(body.dropFirst(mark?.length ?? 0)) { return .success(text) }
-        return .failure(TextProblem(message: "the body is not valid text in the charset \(name)"))
+        if let text = charset.decode(body.dropFirst(mark?.length ?? 0)) { return (text, "") }
+        return (nil, "the body is not valid text in the charset \(name)")
     }
 
     /// Decodes the body as a value of the type.

@@ -168,7 +168,7 @@ extension NetworkResponse {
         if let type, ["text/html", "application/xhtml+xml"].contains(type.essence) { return nil }
         if let node, node.isObject { return Self.message(in: node) }
         // Many servers label their HTML pages as plain text.
-        guard type?.essence == "text/plain", let text = try? readText().get().trimmed, !text.isEmpty,
+        guard type?.essence == "text/plain", let text = readText().text?.trimmed, !text.isEmpty,
             text.count <= Self.serverMessageLimit, !text.hasPrefix("<")
         else { return nil }
         return text
