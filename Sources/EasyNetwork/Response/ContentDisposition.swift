@@ -26,7 +26,8 @@ struct ContentDisposition: Equatable {
         guard reader.token() != nil, reader.isAtSeparator(UInt8(ascii: ";")) else { return nil }
         var plain: String?
         var extended: String?
-        while reader.skipParameterEnd() {
+        reader.skipBlanks()
+        while reader.take(UInt8(ascii: ";")) {
             guard let (name, text, isQuoted) = Self.parameter(&reader), !text.isEmpty else { continue }
             if name.isEqualIgnoringASCIICase(to: "filename*"), !isQuoted {
                 extended = extended ?? Self.extendedText(text)
@@ -38,9 +39,7 @@ struct ContentDisposition: Equatable {
     }
 
     /// Reads to the end of the parameter, whether it is valid or not.
-    private static func parameter(
-        _ reader: inout HTTPFieldReader
-    ) -> (name: String, text: String, isQuoted: Bool)? {
+    private static func parameter(_ reader: inout HTTPFieldReader) -> (name: String, text: String, isQuoted: Bool)? {
         defer { reader.skip(to: UInt8(ascii: ";")) }
         reader.skipBlanks()
         guard let name = reader.token() else { return nil }
@@ -60,9 +59,7 @@ struct ContentDisposition: Equatable {
     private static func restored(_ text: String) -> String {
         let scalars = text.unicodeScalars
         guard scalars.contains(where: { $0.value > 0x7F }), scalars.allSatisfy({ $0.value < 0x100 })
-        else {
-            return text
-        }
+        else { return text }
         return String(bytes: scalars.map { UInt8($0.value) }, encoding: .utf8) ?? text
     }
 
@@ -80,13 +77,5 @@ struct ContentDisposition: Equatable {
             bytes.count == parts[2].utf8.count - 2 * parts[2].utf8.count(where: { $0 == UInt8(ascii: "%") })
         else { return nil }
         return String(bytes: bytes, encoding: charset)
-    }
-}
-
-extension HTTPFieldReader {
-    /// - Returns: whether another parameter follows.
-    fileprivate mutating func skipParameterEnd() -> Bool {
-        skipBlanks()
-        return take(UInt8(ascii: ";"))
     }
 }

@@ -70,9 +70,7 @@ enum SafeFileName {
     }
 
     /// Extensions of compressed files, which follow another extension.
-    private static let compressions: Set<String> = [
-        "gz", "bz2", "xz", "zst", "lz", "lz4", "lzma", "z", "br",
-    ]
+    private static let compressions: Set<String> = ["gz", "bz2", "xz", "zst", "lz", "lz4", "lzma", "z", "br"]
 
     /// Returns the name before its extension, and the extension with its dot: both parts of `.tar.gz`, and empty if
     /// there is none.
@@ -87,9 +85,7 @@ enum SafeFileName {
 
     private static func divide(_ name: String) -> (stem: String, fileExtension: String) {
         let bytes = name.utf8
-        guard let dot = bytes.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex else {
-            return (name, "")
-        }
+        guard let dot = bytes.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex else { return (name, "") }
         let letters = bytes[dot...].dropFirst()
         // A longer string after the dot is the end of a sentence.
         guard (1...16).contains(letters.count), letters.allSatisfy({ $0.isLetter || $0.isDigit }) else {
