@@ -56,13 +56,9 @@ extension JSONValue {
         case let value as Float: self = Self.shortest(value)
         case let value as Decimal: self = .decimal(value)
         case let value as any BinaryInteger:
-            if let integer = Int64(exactly: value) {
-                self = .integer(integer)
-            } else if let integer = UInt64(exactly: value) {
-                self = .unsigned(integer)
-            } else {
-                return nil
-            }
+            let integer = Int64(exactly: value).map(Self.integer) ?? UInt64(exactly: value).map(Self.unsigned)
+            guard let integer else { return nil }
+            self = integer
         case let value as any BinaryFloatingPoint: self = .double(Double(value))
         default: return nil
         }
@@ -79,7 +75,7 @@ extension JSONValue {
             case UInt8(ascii: "f"): self = Self.shortest(number.floatValue)
             case UInt8(ascii: "Q"):
                 let integer = number.uint64Value
-                self = Int64(exactly: integer).map { .integer($0) } ?? .unsigned(integer)
+                self = Int64(exactly: integer).map(Self.integer) ?? .unsigned(integer)
             default: self = .integer(number.int64Value)
             }
         }
