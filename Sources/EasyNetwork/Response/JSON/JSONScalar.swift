@@ -85,22 +85,13 @@ extension JSONReader {
         return bytes[0] == UInt8(ascii: "-") ? -0.0 : 0
     }
 
-    /// Returns a number of up to 18 digits without an exponent, or nil for any other value, including zero.
+    /// Returns a number of up to 18 bytes that has no large exponent, or nil for any other value, including zero.
     func shortDecimal(_ position: Int) -> Decimal? {
-        guard isNumber(position), count(position) <= 18 else { return nil }
-        let bytes = bytes(position)
-        var (mantissa, exponent, hasPoint): (Int64, Int, Bool) = (0, 0, false)
-        for byte in bytes.dropFirst(bytes[0] == UInt8(ascii: "-") ? 1 : 0) {
-            guard byte.isDigit else {
-                guard byte == UInt8(ascii: ".") else { return nil }
-                hasPoint = true
-                continue
-            }
-            mantissa = mantissa * 10 + Int64(byte &- 0x30)
-            if hasPoint { exponent -= 1 }
-        }
-        guard mantissa != 0 else { return nil }
-        let value = Decimal(bytes[0] == UInt8(ascii: "-") ? -mantissa : mantissa)
+        guard isNumber(position), count(position) <= 18,
+            let (digits, exponent) = JSONScanner.parts(of: bytes(position)), digits != 0, -22...0 ~= exponent
+        else { return nil }
+        let mantissa = Int64(digits)
+        let value = Decimal(bytes(position)[0] == UInt8(ascii: "-") ? -mantissa : mantissa)
         return exponent == 0 ? value : Decimal(sign: .plus, exponent: exponent, significand: value)
     }
 

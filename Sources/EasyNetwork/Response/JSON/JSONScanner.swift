@@ -386,15 +386,20 @@ extension JSONScanner {
     /// Returns the Double nearest to checked digits.
     static func double(_ bytes: UnsafeRawBufferPointer) -> Double {
         // Up to 2^53 and 10^22, both factors are exact, so their product or quotient is the nearest Double.
-        if bytes.count <= 19, let value = exactDouble(bytes) { return value }
-        return Double(String(decoding: bytes, as: UTF8.self)) ?? .nan
+        guard bytes.count <= 19, let (mantissa, exponent) = parts(of: bytes), mantissa <= 1 << 53, -22...22 ~= exponent
+        else { return Double(String(decoding: bytes, as: UTF8.self)) ?? .nan }
+        let magnitude =
+            exponent < 0 ? Double(mantissa) / powersOfTen[-exponent] : Double(mantissa) * powersOfTen[exponent]
+        return bytes[0] == UInt8(ascii: "-") ? -magnitude : magnitude
     }
 
-    private static func exactDouble(_ bytes: UnsafeRawBufferPointer) -> Double? {
-        let isNegative = bytes.first == UInt8(ascii: "-")
+    /// Returns the digits of a checked number of at most 19 bytes as an integer, and the power of ten to multiply it
+    /// by. Nil if the exponent has too many digits for an Int.
+    @inline(__always)
+    static func parts(of bytes: UnsafeRawBufferPointer) -> (mantissa: UInt64, exponent: Int)? {
         var mantissa: UInt64 = 0
         var exponent = 0
-        var index = isNegative ? 1 : 0
+        var index = bytes.first == UInt8(ascii: "-") ? 1 : 0
         var hasPoint = false
         scan: while index < bytes.count {
             let byte = bytes[index]
@@ -412,10 +417,7 @@ extension JSONScanner {
             // The number is short, so the addition cannot overflow.
             exponent += written
         }
-        guard mantissa <= 1 << 53, -22...22 ~= exponent else { return nil }
-        let magnitude =
-            exponent < 0 ? Double(mantissa) / powersOfTen[-exponent] : Double(mantissa) * powersOfTen[exponent]
-        return isNegative ? -magnitude : magnitude
+        return (mantissa, exponent)
     }
 }
 
