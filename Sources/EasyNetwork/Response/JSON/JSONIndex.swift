@@ -31,11 +31,9 @@ final class JSONIndex: @unchecked Sendable {
         guard bytes.count < JSONWord.maximumLength else {
             throw JSONSyntaxError(reason: "the text is longer than 2 GB", offset: 0, line: 1, column: 1)
         }
-        typealias Words = UnsafeMutableBufferPointer<JSONWord>
-        let words = try bytes.withUnsafeBytes { bytes -> Result<Words, JSONSyntaxError> in
-            var scanner = JSONScanner(bytes: bytes, offset: start)
-            return Result { () throws(JSONScanner.Failure) in try scanner.scan() }
-                .mapError { JSONSyntaxError($0, in: bytes, from: start) }
+        let words = try bytes.withUnsafeBytes { bytes in
+            var scanner = JSONScanner(bytes: bytes, start: start)
+            return Result { () throws(JSONSyntaxError) in try scanner.scan() }
         }.get()
         owner = bytes.count > 1 << 20 ? bytes as NSData : nil
         if let owner {

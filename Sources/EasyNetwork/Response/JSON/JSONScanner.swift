@@ -2,31 +2,25 @@ import Foundation
 
 /// A single pass over a JSON text that creates the words of a ``JSONIndex``.
 struct JSONScanner {
-    /// The reason why the text is invalid, and the place.
-    struct Failure: Error {
-        let reason: String
-        let offset: Int
-        /// The keys and indices of the place, beginning with the innermost.
-        var path: [String] = []
-    }
-
     private let bytes: UnsafeRawBufferPointer
+    /// The offset at which the text begins.
+    private let start: Int
     private var offset: Int
     private var depth = 0
     /// The words so far. An array would check its owner for each word. The capacity suffices for ordinary JSON.
     private var words: UnsafeMutableBufferPointer<JSONWord>
     private var count = 0
 
-    /// - Parameter offset: the offset at which the text begins.
-    init(bytes: UnsafeRawBufferPointer, offset: Int) {
+    init(bytes: UnsafeRawBufferPointer, start: Int) {
         self.bytes = bytes
-        self.offset = offset
+        self.start = start
+        offset = start
         words = .allocate(capacity: bytes.count / 8 + 32)
     }
 
     /// Returns the words of the whole text, which the caller deallocates.
-    mutating func scan() throws(Failure) -> UnsafeMutableBufferPointer<JSONWord> {
-        do throws(Failure) {
+    mutating func scan() throws(JSONSyntaxError) -> UnsafeMutableBufferPointer<JSONWord> {
+        do throws(JSONSyntaxError) {
             skipSpace()
             try value()
             skipSpace()
@@ -56,7 +50,7 @@ struct JSONScanner {
 
     // MARK: Values
 
-    private mutating func value() throws(Failure) {
+    private mutating func value() throws(JSONSyntaxError) {
         switch byte {
         case UInt8(ascii: "\""): try string()
         case UInt8(ascii: "{"): try object()
@@ -69,7 +63,7 @@ struct JSONScanner {
         }
     }
 
-    private mutating func object() throws(Failure) {
+    private mutating func object() throws(JSONSyntaxError) {
         let position = try open()
         var count = 0
         if !skip(UInt8(ascii: "}")) {
@@ -81,7 +75,7 @@ struct JSONScanner {
                 skipSpace()
                 guard skip(UInt8(ascii: ":")) else { throw failure("expected a colon") }
                 skipSpace()
-                do throws(Failure) {
+                do throws(JSONSyntaxError) {
                     try value()
                 } catch {
                     throw error.inside(String(decoding: reader.bytes(key).prefix(100), as: UTF8.self))
@@ -98,13 +92,13 @@ struct JSONScanner {
     /// A reader of the words so far. An empty text has no values, so this property is not used for it.
     private var reader: JSONReader { JSONReader(words: words, text: bytes.baseAddress.unsafelyUnwrapped) }
 
-    private mutating func array() throws(Failure) {
+    private mutating func array() throws(JSONSyntaxError) {
         let position = try open()
         var count = 0
         if !skip(UInt8(ascii: "]")) {
             repeat {
                 skipSpace()
-                do throws(Failure) {
+                do throws(JSONSyntaxError) {
                     try value()
                 } catch {
                     throw error.inside("[\(count)]")
@@ -118,7 +112,7 @@ struct JSONScanner {
     }
 
     /// - Returns: the position of the container.
-    private mutating func open() throws(Failure) -> Int {
+    private mutating func open() throws(JSONSyntaxError) -> Int {
         depth += 1
         guard depth <= JSONIndex.maximumDepth else {
             throw failure("nested deeper than \(JSONIndex.maximumDepth) levels", found: false)
@@ -129,13 +123,13 @@ struct JSONScanner {
         return count - 1
     }
 
-    private mutating func close(_ position: Int, _ kind: JSONWord.Kind, _ count: Int) throws(Failure) {
+    private mutating func close(_ position: Int, _ kind: JSONWord.Kind, _ count: Int) throws(JSONSyntaxError) {
         depth -= 1
         guard count < JSONWord.maximumCount else { throw failure("more values than 500 million", found: false) }
         words[position] = JSONWord(kind, count: count, place: self.count)
     }
 
-    private mutating func literal(_ text: StaticString, _ kind: JSONWord.Kind) throws(Failure) {
+    private mutating func literal(_ text: StaticString, _ kind: JSONWord.Kind) throws(JSONSyntaxError) {
         let count = text.utf8CodeUnitCount
         guard bytes.count - offset >= count, let start = bytes.baseAddress,
             memcmp(start + offset, text.utf8Start, count) == 0
@@ -144,7 +138,7 @@ struct JSONScanner {
         offset += count
     }
 
-    private mutating func number() throws(Failure) {
+    private mutating func number() throws(JSONSyntaxError) {
         let start = offset
         var kind = JSONWord.Kind.integer
         var mayOverflow = false
@@ -178,12 +172,12 @@ struct JSONScanner {
         append(kind, offset - start, start)
     }
 
-    private mutating func digits() throws(Failure) {
+    private mutating func digits() throws(JSONSyntaxError) {
         guard byte.isDigit else { throw failure("expected a digit") }
         repeat { offset += 1 } while byte.isDigit
     }
 
-    private mutating func string() throws(Failure) {
+    private mutating func string() throws(JSONSyntaxError) {
         offset += 1
         let start = offset
         var kind = JSONWord.Kind.ascii
@@ -238,7 +232,7 @@ struct JSONScanner {
         }
     }
 
-    private mutating func escape() throws(Failure) {
+    private mutating func escape() throws(JSONSyntaxError) {
         offset += 1
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
@@ -281,19 +275,17 @@ struct JSONScanner {
     }
 
     /// - Parameter found: whether the message contains the character at the place.
-    private func failure(_ reason: String, found: Bool = true) -> Failure {
-        guard found else { return Failure(reason: reason, offset: offset) }
-        guard offset < bytes.count else { return Failure(reason: "\(reason), but the text ends", offset: offset) }
-        let rest = String(decoding: bytes[offset..<min(offset + 4, bytes.count)], as: UTF8.self)
-        return Failure(reason: "\(reason), found \"\(String(rest.prefix(1)).quotable)\"", offset: offset)
-    }
-}
-
-extension JSONScanner.Failure {
-    fileprivate func inside(_ step: String) -> Self {
-        var failure = self
-        failure.path.append(step)
-        return failure
+    private func failure(_ reason: String, found: Bool = true) -> JSONSyntaxError {
+        let next = String(decoding: bytes[offset..<min(offset + 4, bytes.count)], as: UTF8.self).prefix(1)
+        let addition = next.isEmpty ? ", but the text ends" : ", found \"\(String(next).quotable)\""
+        let before = bytes[start..<offset]
+        let lineStart = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? start
+        return JSONSyntaxError(
+            reason: found ? reason + addition : reason,
+            offset: offset,
+            line: before.reduce(1) { $1 == 0x0A ? $0 + 1 : $0 },
+            column: before[lineStart...].reduce(1) { $1 & 0xC0 == 0x80 ? $0 : $0 + 1 }
+        )
     }
 }
 
@@ -431,23 +423,27 @@ struct JSONSyntaxError: Error, Hashable {
     /// The line, beginning with 1, and the column, which counts Unicode scalars.
     let line: Int
     let column: Int
-    /// The path of the innermost value that had begun: `users[3].name`. Empty for the whole document.
-    var path = ""
+    /// The keys and indices of the innermost value that had begun, beginning with the innermost.
+    private(set) var steps: [String] = []
 }
 
 extension JSONSyntaxError: LocalizedError {
-    init(_ failure: JSONScanner.Failure, in bytes: UnsafeRawBufferPointer, from start: Int) {
-        let before = bytes[start..<min(failure.offset, bytes.count)]
-        let lineStart = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? start
-        reason = failure.reason
-        offset = failure.offset
-        line = before.reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
-        column = before[lineStart...].reduce(1) { $1 & 0xC0 == 0x80 ? $0 : $0 + 1 }
-        for step in failure.path.reversed() { path += path.isEmpty || step.hasPrefix("[") ? step : ".\(step)" }
+    fileprivate func inside(_ step: String) -> Self {
+        var error = self
+        error.steps.append(step)
+        return error
+    }
+
+    /// The path of the innermost value that had begun: `users[3].name`. Empty for the whole document.
+    var path: String {
+        steps.reversed().reduce(into: "") { path, step in
+            path += path.isEmpty || step.hasPrefix("[") ? step : ".\(step)"
+        }
     }
 
     /// A phrase such as `expected a colon, found "," at line 3, column 7, in users[3].name`.
     var phrase: String {
+        let path = path
         let place = path.isEmpty ? "" : ", in \(path.count > 200 ? path.prefix(200) + "…" : path)"
         return "\(reason) at line \(line), column \(column)\(place.cleaned())"
     }
