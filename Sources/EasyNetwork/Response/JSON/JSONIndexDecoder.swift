@@ -231,11 +231,7 @@ extension Dictionary: JSONCollection where Key == String, Value: Decodable {
 
 extension JSONIndexDecoder {
     @inline(__always)
-    func scalar<T: JSONScalar>(
-        _ type: T.Type,
-        at position: Int,
-        _ step: @autoclosure () -> Step
-    ) throws -> T {
+    func scalar<T: JSONScalar>(_ type: T.Type, at position: Int, _ step: @autoclosure () -> Step) throws -> T {
         if let value = T.read(reader, position) { return value }
         return try rareScalar(type, at: position, step())
     }
@@ -260,11 +256,7 @@ extension JSONIndexDecoder {
         throw mismatch(type, at: position, step)
     }
 
-    func read<T: Decodable>(
-        _ type: T.Type,
-        at position: Int,
-        _ step: @autoclosure () -> Step
-    ) throws -> T {
+    func read<T: Decodable>(_ type: T.Type, at position: Int, _ step: @autoclosure () -> Step) throws -> T {
         if T.self == String.self { return cast(try scalar(String.self, at: position, step())) }
         if T.self == Int.self { return cast(try scalar(Int.self, at: position, step())) }
         if T.self == Double.self { return cast(try scalar(Double.self, at: position, step())) }
