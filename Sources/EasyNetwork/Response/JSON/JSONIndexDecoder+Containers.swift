@@ -119,8 +119,7 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
 
     private func atEnd(_ type: Any.Type, _ what: String) -> DecodingError {
         let description = "\(what.isEmpty ? "U" : "Cannot get \(what) -- u")nkeyed container is at end."
-        let path = decoder.path(.index(currentIndex))
-        return .valueNotFound(type, .init(codingPath: path, debugDescription: description))
+        return .valueNotFound(type, decoder.context(description, .index(currentIndex)))
     }
 
     mutating func decodeNil() throws -> Bool {

@@ -125,10 +125,13 @@ extension JSONIndexDecoder {
         JSONIndexDecoder(source, position, in: self, step)
     }
 
+    func context(_ description: String, _ step: Step = .none) -> DecodingError.Context {
+        DecodingError.Context(codingPath: path(step), debugDescription: description)
+    }
+
     fileprivate func mismatch(_ type: Any.Type, _ name: String, at position: Int, _ step: Step) -> DecodingError {
         guard reader.isNull(position) else { return mismatch(type, at: position, step) }
-        let description = "Cannot get \(name) decoding container -- found null value instead"
-        return .valueNotFound(type, .init(codingPath: path(step), debugDescription: description))
+        return .valueNotFound(type, context("Cannot get \(name) decoding container -- found null value instead", step))
     }
 
     func mismatch(_ type: Any.Type, at position: Int, _ step: Step) -> DecodingError {
@@ -141,17 +144,11 @@ extension JSONIndexDecoder {
             case .array: "an array"
             case .object: "a dictionary"
             }
-        let description = "Expected to decode \(type) but found \(found) instead."
-        return .typeMismatch(type, .init(codingPath: path(step), debugDescription: description))
+        return .typeMismatch(type, context("Expected to decode \(type) but found \(found) instead.", step))
     }
 
     private func null(_ type: Any.Type, _ step: Step) -> DecodingError {
-        let description = "Cannot get value of type \(type) -- found null value instead"
-        return .valueNotFound(type, .init(codingPath: path(step), debugDescription: description))
-    }
-
-    private func corrupted(_ description: String, _ step: Step) -> DecodingError {
-        .dataCorrupted(.init(codingPath: path(step), debugDescription: description))
+        .valueNotFound(type, context("Cannot get value of type \(type) -- found null value instead", step))
     }
 
     /// Returns the error with an empty path, because Foundation treats such a number as an error of the text.
@@ -312,7 +309,7 @@ extension JSONIndexDecoder {
             if let date = reader.fixedDate(position) { return date }
             let text = try scalar(String.self, at: position, step)
             if let date = try? Date.ISO8601FormatStyle().parse(text) { return date }
-            throw corrupted("Expected date string to be ISO8601-formatted.", step)
+            throw DecodingError.dataCorrupted(context("Expected date string to be ISO8601-formatted.", step))
         case .custom(let convert): return try convert(nested(position, step))
         default: return Date(timeIntervalSinceReferenceDate: try scalar(Double.self, at: position, step))
         }
@@ -322,16 +319,15 @@ extension JSONIndexDecoder {
         switch source.data {
         case .base64:
             if let data = Data(base64Encoded: try scalar(String.self, at: position, step)) { return data }
-            throw corrupted("Encountered Data is not valid Base64.", step)
+            throw DecodingError.dataCorrupted(context("Encountered Data is not valid Base64.", step))
         case .custom(let convert): return try convert(nested(position, step))
-        case .deferredToData: return try Data(from: nested(position, step))
-        @unknown default: return try Data(from: nested(position, step))
+        default: return try Data(from: nested(position, step))
         }
     }
 
     private func url(at position: Int, _ step: Step) throws -> URL {
         if let url = URL(string: try scalar(String.self, at: position, step)) { return url }
-        throw corrupted("Invalid URL string.", step)
+        throw DecodingError.dataCorrupted(context("Invalid URL string.", step))
     }
 
     private func decimal(at position: Int, _ step: Step) throws -> Decimal {
@@ -414,8 +410,7 @@ extension JSONIndexDecoder {
     }
 
     func absent(_ key: some CodingKey) -> DecodingError {
-        let description = "No value associated with key \(key) (\"\(key.stringValue)\")."
-        return .keyNotFound(key, .init(codingPath: codingPath, debugDescription: description))
+        .keyNotFound(key, context("No value associated with key \(key) (\"\(key.stringValue)\")."))
     }
 
     /// Returns a decoder that can outlive the container. It decodes null if the key is absent.
