@@ -133,7 +133,13 @@ extension JSONShape {
             if let furthest = differences.max(by: { $0.steps.count < $1.steps.count }), !furthest.steps.isEmpty {
                 return furthest
             }
-        default: if accepts(json) { return nil }
+        case .any: return nil
+        case .null: if json.isNull { return nil }
+        case .boolean: if json.read(as: Bool.self) != nil { return nil }
+        case .integer: if json.read(as: Int64.self) != nil || json.read(as: UInt64.self) != nil { return nil }
+        case .number: if ["Int", "Double", "Decimal"].contains(json.kind) { return nil }
+        case .string: if json.string != nil { return nil }
+        case .text(let text): if json.string == text { return nil }
         }
         return ([], words, found(json))
     }
@@ -148,19 +154,6 @@ extension JSONShape {
             !key.isEmpty && key.count <= 80 && key.first?.isNumber == false
             && key.unicodeScalars.allSatisfy { $0 == "_" || $0.properties.isAlphabetic || ("0"..."9").contains($0) }
         return isName ? ".\(key)" : "['\(key.quotable)']"
-    }
-
-    private func accepts(_ json: JSONNode) -> Bool {
-        switch self {
-        case .any: true
-        case .null: json.isNull
-        case .boolean: json.read(as: Bool.self) != nil
-        case .integer: json.read(as: Int64.self) != nil || json.read(as: UInt64.self) != nil
-        case .number: ["Int", "Double", "Decimal"].contains(json.kind)
-        case .string: json.string != nil
-        case .text(let text): json.string == text
-        case .array, .object, .oneOf, .missing: false
-        }
     }
 
     /// The shape in error messages: `Int, String or null`.
