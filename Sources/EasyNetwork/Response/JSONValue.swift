@@ -89,18 +89,10 @@ extension JSONValue {
 
 extension NSNumber {
     /// Whether the number was made from a Bool.
-    fileprivate var isBoolean: Bool {
-        #if canImport(Darwin)
-        CFGetTypeID(self) == CFBooleanGetTypeID()
-        #else
-        type(of: self) == Self.booleanClass
-        #endif
-    }
+    fileprivate var isBoolean: Bool { type(of: self) == Self.booleanClass }
 
-    #if !canImport(Darwin)
     /// Foundation's private subclass for Bools.
     private static let booleanClass: NSNumber.Type = type(of: NSNumber(value: true))
-    #endif
 }
 
 extension [any CodingKey] {
