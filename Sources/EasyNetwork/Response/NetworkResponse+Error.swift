@@ -135,13 +135,10 @@ extension DecodingError {
 extension JSONNode {
     /// Returns the value at a path, or nil if there is none.
     fileprivate func node(at path: [any CodingKey]) -> JSONNode? {
-        var node = self
-        for key in path {
-            let elements = key.intValue.flatMap { index in node.elements?.dropFirst(max(index, 0)).first { _ in true } }
-            guard let next = elements ?? node.member(key.stringValue) else { return nil }
-            node = next
+        path.reduce(self) { node, key in
+            let element = key.intValue.flatMap { index in node?.elements?.dropFirst(max(index, 0)).first { _ in true } }
+            return element ?? node?.member(key.stringValue)
         }
-        return node
     }
 
     /// Returns a hint that names the fix when the JSON object has the key in snake case.
