@@ -89,11 +89,7 @@ extension JSONShape {
     /// - Parameter json: a value as ``NetworkResponse/json()`` returns it.
     /// - Returns: the first difference, with keys in alphabetical order, or `nil` if there is none.
     public func mismatch(in json: Any) -> String? {
-        mismatch(in: JSONNode(json))
-    }
-
-    func mismatch(in json: JSONNode) -> String? {
-        difference(in: json).map { difference in
+        difference(in: JSONNode(json)).map { difference in
             let place = difference.steps.reversed().joined()
             return "$\(place): expected \(difference.expected) but found \(difference.found)"
         }
@@ -193,7 +189,7 @@ extension NetworkResponse {
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON or has another shape. For another
     ///   shape, the message names the place: `$.users[3].name: expected String but found null`.
     public func json(_ shape: JSONShape) throws(NetworkError) -> Any {
-        let json = JSONNode(try jsonIndex())
+        let json = try jsonNode()
         guard let mismatch = shape.mismatch(in: json) else { return json.tree }
         throw error(.cannotParseResponse, message: mismatch)
     }

@@ -9,14 +9,14 @@ extension NetworkResponse {
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or not JSON. For invalid JSON, the
     ///   message names line and column.
     public func json() throws(NetworkError) -> Any {
-        try JSONNode(jsonIndex()).tree
+        try jsonNode().tree
     }
 
-    /// Returns the index over the body, which all readers share.
-    func jsonIndex() throws(NetworkError) -> JSONIndex {
+    /// Returns the body as JSON, from the index that all readers share.
+    func jsonNode() throws(NetworkError) -> JSONNode {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
-            return try indexedBody.get()
+            return .indexed(try indexedBody.get(), 0)
         } catch {
             throw self.error(.cannotParseResponse, message: noJSON(error), underlying: error)
         }

@@ -106,7 +106,7 @@ public struct NetworkResponse: Sendable {
     }
 
     /// The body as JSON, or nil if it is not JSON.
-    var node: JSONNode? { (try? indexedBody.get()).map { JSONNode($0) } }
+    var node: JSONNode? { (try? indexedBody.get()).map { .indexed($0, 0) } }
 
     /// The source of a response.
     ///

@@ -38,7 +38,7 @@ extension ResponseMapperProtocol {
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON, and the errors of the mapper.
     public static func process(_ response: NetworkResponse) throws -> Item {
-        try process(JSONNode(response.jsonIndex()).view as Any?)
+        try process(response.jsonNode().view as Any?)
     }
 }
 
@@ -96,7 +96,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON, and the errors of
     ///   ``process(_:mapper:)``.
     public static func process(_ response: NetworkResponse, mapper: (Any?) throws -> Item) throws -> [Item] {
-        try process(JSONNode(response.jsonIndex()).view as Any?, mapper: mapper)
+        try process(response.jsonNode().view as Any?, mapper: mapper)
     }
 
     /// Maps every element.
@@ -136,7 +136,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
         _ response: NetworkResponse,
         mapper: (Any?) throws -> Item
     ) throws -> (items: [Item], failures: [(index: Int, error: any Error)]) {
-        try processLeniently(JSONNode(response.jsonIndex()).view as Any?, mapper: mapper)
+        try processLeniently(response.jsonNode().view as Any?, mapper: mapper)
     }
 
     /// Maps the elements that can be mapped, and reports the others.

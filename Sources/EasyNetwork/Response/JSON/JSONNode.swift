@@ -5,10 +5,6 @@ enum JSONNode {
     case indexed(JSONIndex, Int)
     case tree(Any)
 
-    init(_ index: JSONIndex) {
-        self = .indexed(index, 0)
-    }
-
     /// - Parameter value: a value of a tree, or a view that a mapper received.
     init(_ value: Any) {
         switch value {
