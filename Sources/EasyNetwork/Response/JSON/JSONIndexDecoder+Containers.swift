@@ -124,9 +124,7 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
 
     mutating func decodeNil() throws -> Bool {
         guard !isAtEnd else { throw atEnd(Never.self, "") }
-        guard decoder.reader.isNull(position) else { return false }
-        advance()
-        return true
+        return skipsNull()
     }
 
     private mutating func skipsNull() -> Bool {
