@@ -109,13 +109,13 @@ extension JSONIndexDecoder {
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        guard reader.kind(position) == .object else { throw mismatch([String: Any].self, "keyed", at: position, .none) }
+        guard reader.kind(position) == .object else { throw mismatch(with: .object, at: position, .none) }
         if hint == 0 { prepareKeys() }
         return KeyedDecodingContainer(JSONKeyedContainer(decoder: self))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        guard reader.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, .none) }
+        guard reader.kind(position) == .array else { throw mismatch(with: .array, at: position, .none) }
         return JSONUnkeyedContainer(decoder: self, position: position + 1)
     }
 
@@ -129,8 +129,11 @@ extension JSONIndexDecoder {
         DecodingError.Context(codingPath: path(step), debugDescription: description)
     }
 
-    fileprivate func mismatch(_ type: Any.Type, _ name: String, at position: Int, _ step: Step) -> DecodingError {
+    /// - Parameter kind: the expected kind, an array or an object.
+    fileprivate func mismatch(with kind: JSONWord.Kind, at position: Int, _ step: Step) -> DecodingError {
+        let type: Any.Type = kind == .array ? [Any].self : [String: Any].self
         guard reader.isNull(position) else { return mismatch(type, at: position, step) }
+        let name = kind == .array ? "unkeyed" : "keyed"
         return .valueNotFound(type, context("Cannot get \(name) decoding container -- found null value instead", step))
     }
 
@@ -191,9 +194,7 @@ private protocol JSONCollection {
 extension Array: JSONCollection where Element: Decodable {
     fileprivate static func read(_ position: Int, of parent: JSONIndexDecoder, _ step: Step) throws -> [Element] {
         let reader = parent.reader
-        guard reader.kind(position) == .array else {
-            throw parent.mismatch([Any].self, "unkeyed", at: position, step)
-        }
+        guard reader.kind(position) == .array else { throw parent.mismatch(with: .array, at: position, step) }
         let decoder = parent.nested(position, step)
         let end = reader.end(position)
         var element = position + 1
@@ -210,9 +211,7 @@ extension Array: JSONCollection where Element: Decodable {
 extension Dictionary: JSONCollection where Key == String, Value: Decodable {
     fileprivate static func read(_ position: Int, of parent: JSONIndexDecoder, _ step: Step) throws -> [String: Value] {
         let reader = parent.reader
-        guard reader.kind(position) == .object else {
-            throw parent.mismatch([String: Any].self, "keyed", at: position, step)
-        }
+        guard reader.kind(position) == .object else { throw parent.mismatch(with: .object, at: position, step) }
         let decoder = parent.nested(position, step)
         var result: [String: Value] = [:]
         result.reserveCapacity(reader.count(position))
@@ -357,19 +356,18 @@ extension JSONIndexDecoder {
     private func makeTable() {
         var table: [String: Int] = [:]
         table.reserveCapacity(reader.count(position))
-        let path = source.isPlain ? [] : codingPath
         reader.forEach(in: position) { key in
-            let name = convertedKey(key, path)
+            let name = convertedKey(key)
             if let first = table.updateValue(key + 1, forKey: name) { table[name] = first }
         }
         self.table = table
     }
 
-    private func convertedKey(_ position: Int, _ path: [any CodingKey]) -> String {
+    private func convertedKey(_ position: Int) -> String {
         let key = reader.string(position) ?? ""
         switch source.keys {
         case .convertFromSnakeCase: return key.convertedFromSnakeCase
-        case .custom(let convert): return convert(path + [JSONKey(stringValue: key)]).stringValue
+        case .custom(let convert): return convert(path(.key(JSONKey(stringValue: key)))).stringValue
         default: return key
         }
     }
@@ -381,7 +379,7 @@ extension JSONIndexDecoder {
         var keys: [Key] = []
         keys.reserveCapacity(reader.count(position))
         reader.forEach(in: position) { position in
-            let name = convertedKey(position, [])
+            let name = convertedKey(position)
             if table == nil || table?[name] == position + 1, let key = Key(stringValue: name) { keys.append(key) }
         }
         return keys
@@ -400,13 +398,11 @@ extension JSONIndexDecoder {
         if isKept { return found }
         hint = next
         // The keys are requested in another order than the text's, or many are absent.
-        if found == nil || next <= start { stray() }
+        if found == nil || next <= start {
+            strays += 1
+            if strays >= 8, reader.count(position) > 16 { makeTable() }
+        }
         return found
-    }
-
-    private func stray() {
-        strays += 1
-        if strays >= 8, reader.count(position) > 16 { makeTable() }
     }
 
     func absent(_ key: some CodingKey) -> DecodingError {
