@@ -30,16 +30,8 @@ struct JSONWord {
 
     @inline(__always)
     var kind: Kind {
-        switch bits >> 61 {
-        case 0: .null
-        case 1: .bool
-        case 2: .integer
-        case 3: .number
-        case 4: .ascii
-        case 5: .text
-        case 6: .array
-        default: .object
-        }
+        // Each value of the three bits is a kind.
+        Kind(rawValue: bits >> 61).unsafelyUnwrapped
     }
 
     @inline(__always)
