@@ -36,15 +36,23 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     @inline(__always)
-    func decode<T: JSONScalar>(_ type: T.Type, forKey key: Key) throws -> T {
+    private func scalar<T: JSONScalar>(_ type: T.Type, _ key: Key) throws -> T {
         try decoder.scalar(type, at: try position(key), .key(key))
     }
 
     @inline(__always)
     private func scalarIfPresent<T: JSONScalar>(_ type: T.Type, _ key: Key) throws -> T? {
-        guard let position = present(key) else { return nil }
-        return try decoder.scalar(type, at: position, .key(key))
+        try present(key).map { try decoder.scalar(type, at: $0, .key(key)) }
     }
+
+    @inline(__always)
+    func decode<T: JSONScalar>(_ type: T.Type, forKey key: Key) throws -> T { try scalar(type, key) }
+
+    // The library has its own overloads for these two types, which are preferred to generic ones.
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try scalar(type, key) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try scalar(type, key) }
 
     // The library's own overloads, which are preferred to a generic one, would search for the key three times.
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try scalarIfPresent(type, key) }
@@ -52,23 +60,12 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try scalarIfPresent(type, key) }
     func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try scalarIfPresent(type, key) }
 
-    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
-        try decoder.scalar(type, at: try position(key), .key(key))
-    }
-
-    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
-        try decoder.scalar(type, at: try position(key), .key(key))
-    }
-
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
         try decoder.read(type, at: try position(key), .key(key))
     }
 
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
-        guard let position = present(key) else { return nil }
-        return try decoder.read(type, at: position, .key(key))
+        try present(key).map { try decoder.read(type, at: $0, .key(key)) }
     }
 
     func nestedContainer<NestedKey: CodingKey>(
@@ -134,19 +131,17 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     }
 
     @inline(__always)
-    mutating func decode<T: JSONScalar>(_ type: T.Type) throws -> T {
+    private mutating func scalar<T: JSONScalar>(_ type: T.Type) throws -> T {
         try next(type) { try $0.scalar(type, at: $1, .index($2)) }
     }
 
-    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-    mutating func decode(_ type: Int128.Type) throws -> Int128 {
-        try next(type) { try $0.scalar(type, at: $1, .index($2)) }
-    }
+    @inline(__always)
+    mutating func decode<T: JSONScalar>(_ type: T.Type) throws -> T { try scalar(type) }
 
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-    mutating func decode(_ type: UInt128.Type) throws -> UInt128 {
-        try next(type) { try $0.scalar(type, at: $1, .index($2)) }
-    }
+    mutating func decode(_ type: Int128.Type) throws -> Int128 { try scalar(type) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try scalar(type) }
 
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
         try next(type) { try $0.read(type, at: $1, .index($2)) }
