@@ -179,10 +179,15 @@ extension JSONNode {
         }
     }
 
-    private var bool: Bool? {
-        guard case .bool(let flag) = scalar else { return nil }
-        return flag
+    private struct Misfit: Error {}
+
+    /// - Throws: if ``read(as:)`` returns nil.
+    fileprivate func value<T>() throws -> T {
+        guard let value = read(as: T.self) else { throw Misfit() }
+        return value
     }
+
+    private var bool: Bool? { if case .bool(let flag) = scalar { flag } else { nil } }
 
     private var date: Date? {
         if case .indexed(let index, let position) = self, let date = index.reader.fixedDate(position) { return date }
@@ -207,17 +212,13 @@ extension JSONNode {
     /// - Returns: nil if the value is not an array, or if an element has another type.
     @inline(__always)
     fileprivate func array<Element>(of type: Element.Type, _ plain: (Int, JSONIndex) -> Element?) -> [Element]? {
-        guard let elements else { return nil }
-        var result: [Element] = []
-        result.reserveCapacity(elements.count)
         guard case .indexed(let index, let array) = self else {
-            for node in elements {
-                guard let element = node.read(as: type) else { return nil }
-                result.append(element)
-            }
-            return result
+            return try? (tree as? [Any])?.map { try JSONNode.tree($0).value() }
         }
         let reader = index.reader
+        guard reader.kind(array) == .array else { return nil }
+        var result: [Element] = []
+        result.reserveCapacity(reader.count(array))
         var position = array + 1
         while position < reader.end(array) {
             guard let element = plain(position, index) ?? JSONNode.indexed(index, position).read(as: type) else {
@@ -283,14 +284,7 @@ extension Array: JSONContainer {
 extension Dictionary: JSONContainer where Key == String {
     fileprivate static func read(_ node: JSONNode) -> [String: Value]? {
         if Value.self == Any.self { return node.tree as? [String: Value] }
-        guard let members = node.members else { return nil }
-        var result: [String: Value] = [:]
-        result.reserveCapacity(members.count)
-        for (key, node) in members {
-            guard let value = node.read(as: Value.self) else { return nil }
-            result[key] = value
-        }
-        return result
+        return try? node.members?.mapValues { try $0.value() }
     }
 }
 
