@@ -74,27 +74,21 @@ extension NetworkResponse {
         switch (decoder ?? self.decoder)?.format {
         case nil: return try decode(type, using: .standard)
         case .json(let makeDecoder): return try decode(type, using: makeDecoder())
-        case .other(let read): return try decode(type, read)
-        }
-    }
-
-    private func decode<T: Decodable>(
-        _ type: T.Type,
-        _ read: (any Decodable.Type, NetworkResponse) throws -> any Decodable
-    ) throws(NetworkError) -> T {
-        if let empty = emptyItem(type) { return empty }
-        // Remove the decoder, so that it can call `decode(_:)` without endless recursion.
-        var plain = self
-        plain.decoder = nil
-        do {
-            let value = try read(type, plain)
-            if let value = value as? T { return value }
-            let found = "the decoder returned a \(Swift.type(of: value)) instead of a \(type)"
-            throw error(.cannotParseResponse, message: found)
-        } catch let cause as DecodingError {
-            throw error(.cannotParseResponse, message: cause.message(in: node), underlying: cause)
-        } catch {
-            throw mappingError(error)
+        case .other(let read):
+            if let empty = emptyItem(type) { return empty }
+            // Remove the decoder, so that it can call `decode(_:)` without endless recursion.
+            var plain = self
+            plain.decoder = nil
+            do {
+                let value = try read(type, plain)
+                if let value = value as? T { return value }
+                let found = "the decoder returned a \(Swift.type(of: value)) instead of a \(type)"
+                throw error(.cannotParseResponse, message: found)
+            } catch let cause as DecodingError {
+                throw error(.cannotParseResponse, message: cause.message(in: node), underlying: cause)
+            } catch {
+                throw mappingError(error)
+            }
         }
     }
 
