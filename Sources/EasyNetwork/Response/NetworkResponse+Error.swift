@@ -36,24 +36,19 @@ extension NetworkResponse {
     /// A ``NetworkError`` is kept and completed. Any other error becomes ``NetworkError/Code/cannotParseResponse`` with
     /// its description, which for a ``ResponseMapperError`` names the key and the index.
     package func mappingError(_ error: any Error) -> NetworkError {
-        switch error {
-        case var error as NetworkError:
-            guard error.statusCode == nil else { return error }
-            if error.history.isEmpty { error.adopt(history) }
-            error.statusCode = statusCode
-            if error.headers.isEmpty { error.headers = headers }
-            if error.responseBody == nil { error.responseBody = body }
-            if error.metrics == nil { error.metrics = metrics }
-            return error
-        case let error as DecodingError:
-            var message = error.message(in: node)
-            if case .dataCorrupted = error, case .failure(let reason) = indexedBody {
-                message = noJSON(reason)
-            }
+        guard var known = error as? NetworkError else {
+            let decoding = error as? DecodingError
+            var message = decoding?.message(in: node) ?? NetworkError.mapping(error).message
+            if case .dataCorrupted = decoding, case .failure(let reason) = indexedBody { message = noJSON(reason) }
             return self.error(.cannotParseResponse, message: message, underlying: error)
-        default:
-            return self.error(.cannotParseResponse, message: NetworkError.mapping(error).message, underlying: error)
         }
+        guard known.statusCode == nil else { return known }
+        if known.history.isEmpty { known.adopt(history) }
+        known.statusCode = statusCode
+        if known.headers.isEmpty { known.headers = headers }
+        if known.responseBody == nil { known.responseBody = body }
+        if known.metrics == nil { known.metrics = metrics }
+        return known
     }
 
     /// Returns the message for a body that is not JSON. It names the server's media type, because a login page arrives
