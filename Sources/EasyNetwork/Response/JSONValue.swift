@@ -99,11 +99,7 @@ extension [any CodingKey] {
     /// The place of a value in error messages: `users[3].age: `. Empty for the whole document.
     var place: String {
         let text = reduce(into: "") { text, key in
-            if let index = key.intValue {
-                text += "[\(index)]"
-            } else {
-                text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
-            }
+            text += key.intValue.map { "[\($0)]" } ?? (text.isEmpty ? key.stringValue : ".\(key.stringValue)")
         }
         // A path of a hundred levels is too long for a message, and its beginning shows where to look.
         return text.isEmpty ? "" : (text.count > 200 ? text.prefix(200) + "…" : text) + ": "

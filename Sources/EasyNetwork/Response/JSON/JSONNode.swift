@@ -129,9 +129,7 @@ extension JSONNode {
     /// Returns the value at a dotted path into nested objects, or nil if there is none, or if the path has no dot.
     func value(atPath path: String) -> JSONNode? {
         guard path.utf8Bytes({ $0.contains(UInt8(ascii: ".")) }) else { return nil }
-        var value: JSONNode? = self
-        for part in path.split(separator: ".", omittingEmptySubsequences: false) { value = value?.member(String(part)) }
-        return value
+        return path.split(separator: ".", omittingEmptySubsequences: false).reduce(self) { $0?.member(String($1)) }
     }
 
     /// The name of the value's kind, for error messages.
