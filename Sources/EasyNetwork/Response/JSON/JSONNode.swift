@@ -28,42 +28,26 @@ enum JSONNode {
 // MARK: - Reading
 
 extension JSONNode {
-    var isNull: Bool {
+    /// Returns what one of the two functions reads: from an index, or from a tree.
+    @inline(__always)
+    private func read<T>(_ indexed: (JSONReader, Int) -> T, _ tree: (Any) -> T) -> T {
         switch self {
-        case .indexed(let index, let position): index.reader.isNull(position)
-        case .tree(let value): value is NSNull
+        case .indexed(let index, let position): indexed(index.reader, position)
+        case .tree(let value): tree(value)
         }
     }
 
-    var isObject: Bool {
-        switch self {
-        case .indexed(let index, let position): index.reader.kind(position) == .object
-        case .tree(let value): value is [String: Any]
-        }
-    }
+    var isNull: Bool { read({ $0.isNull($1) }, { $0 is NSNull }) }
 
-    var string: String? {
-        switch self {
-        case .indexed(let index, let position): index.reader.string(position)
-        case .tree(let value): value as? String
-        }
-    }
+    var isObject: Bool { read({ $0.kind($1) == .object }, { $0 is [String: Any] }) }
+
+    var string: String? { read({ $0.string($1) }, { $0 as? String }) }
 
     /// A number or a Bool.
-    var scalar: JSONValue? {
-        switch self {
-        case .indexed(let index, let position): index.reader.scalar(position)
-        case .tree(let value): JSONValue(number: value)
-        }
-    }
+    var scalar: JSONValue? { read({ $0.scalar($1) }, { JSONValue(number: $0) }) }
 
     /// The value as `JSONSerialization` returns it.
-    var tree: Any {
-        switch self {
-        case .indexed(let index, let position): index.reader.tree(position)
-        case .tree(let value): value
-        }
-    }
+    var tree: Any { read({ $0.tree($1) }, { $0 }) }
 
     /// The elements of an array, or nil for another value.
     var elements: Elements? {
