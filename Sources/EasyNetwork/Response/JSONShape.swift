@@ -89,9 +89,8 @@ extension JSONShape {
     /// - Parameter json: a value as ``NetworkResponse/json()`` returns it.
     /// - Returns: the first difference, with keys in alphabetical order, or `nil` if there is none.
     public func mismatch(in json: Any) -> String? {
-        difference(in: JSONNode(json)).map { difference in
-            let place = difference.steps.reversed().joined()
-            return "$\(place): expected \(difference.expected) but found \(difference.found)"
+        difference(in: JSONNode(json)).map { steps, expected, found in
+            "$\(steps.reversed().joined()): expected \(expected) but found \(found)"
         }
     }
 
