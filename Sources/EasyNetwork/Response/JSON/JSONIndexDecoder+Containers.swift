@@ -19,13 +19,12 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func contains(_ key: Key) -> Bool { decoder.value(of: key.stringValue, isKept: true) != nil }
 
     func decodeNil(forKey key: Key) throws -> Bool {
-        guard let position = decoder.value(of: key.stringValue, isKept: true) else { throw decoder.absent(key) }
-        return decoder.reader.isNull(position)
+        decoder.reader.isNull(try position(key, isKept: true))
     }
 
     @inline(__always)
-    private func position(_ key: Key) throws -> Int {
-        guard let position = decoder.value(of: key.stringValue) else { throw decoder.absent(key) }
+    private func position(_ key: Key, isKept: Bool = false) throws -> Int {
+        guard let position = decoder.value(of: key.stringValue, isKept: isKept) else { throw decoder.absent(key) }
         return position
     }
 
