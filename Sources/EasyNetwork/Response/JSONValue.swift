@@ -65,19 +65,15 @@ extension JSONValue {
     }
 
     init(_ number: NSNumber) {
-        if number.isBoolean {
-            self = .bool(number.boolValue)
-        } else if let number = number as? NSDecimalNumber {
-            self = .decimal(number.decimalValue)
-        } else {
-            switch UInt8(bitPattern: Int8(number.objCType.pointee)) {
-            case UInt8(ascii: "d"): self = .double(number.doubleValue)
-            case UInt8(ascii: "f"): self = Self.shortest(number.floatValue)
-            case UInt8(ascii: "Q"):
-                let integer = number.uint64Value
-                self = Int64(exactly: integer).map(Self.integer) ?? .unsigned(integer)
-            default: self = .integer(number.int64Value)
-            }
+        switch UInt8(bitPattern: Int8(number.objCType.pointee)) {
+        case _ where number.isBoolean: self = .bool(number.boolValue)
+        case _ where number is NSDecimalNumber: self = .decimal(number.decimalValue)
+        case UInt8(ascii: "d"): self = .double(number.doubleValue)
+        case UInt8(ascii: "f"): self = Self.shortest(number.floatValue)
+        case UInt8(ascii: "Q"):
+            let integer = number.uint64Value
+            self = Int64(exactly: integer).map(Self.integer) ?? .unsigned(integer)
+        default: self = .integer(number.int64Value)
         }
     }
 
