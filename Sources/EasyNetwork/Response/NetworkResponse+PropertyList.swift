@@ -36,8 +36,7 @@ extension NetworkResponse {
             let data = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
             return try PropertyListDecoder().decode(type, from: data)
         } catch let error as DecodingError {
-            let message = error.message(in: .tree(list))
-            throw self.error(.cannotParseResponse, message: message, underlying: error)
+            throw self.error(.cannotParseResponse, message: error.message(in: .tree(list)), underlying: error)
         } catch {
             throw mappingError(error)
         }
