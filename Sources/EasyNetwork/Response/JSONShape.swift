@@ -153,8 +153,7 @@ extension JSONShape {
 
     /// The shape in error messages: `Int, String or null`.
     private var words: String {
-        var words: [String] = []
-        for word in alternatives where !words.contains(word) { words.append(word) }
+        var words = alternatives.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
         guard let last = words.popLast() else { return "nothing" }
         return words.isEmpty ? last : words.joined(separator: ", ") + " or " + last
     }

@@ -51,14 +51,12 @@ extension JSONNode {
 
     /// The elements of an array, or nil for another value.
     var elements: Elements? {
-        switch self {
-        case .indexed(let index, let position):
-            guard index.reader.kind(position) == .array else { return nil }
-            let (count, end) = (index.reader.count(position), index.reader.end(position))
-            return Elements(index: index, tree: [], count: count, position: position + 1, end: end)
-        case .tree(let value):
-            return (value as? [Any]).map { Elements(index: nil, tree: $0, count: $0.count, position: 0, end: $0.count) }
+        guard case .indexed(let index, let array) = self else {
+            return (tree as? [Any]).map { Elements(index: nil, tree: $0, count: $0.count, position: 0, end: $0.count) }
         }
+        let reader = index.reader
+        guard reader.kind(array) == .array else { return nil }
+        return Elements(index: index, tree: [], count: reader.count(array), position: array + 1, end: reader.end(array))
     }
 
     struct Elements: Sequence, IteratorProtocol {
@@ -78,26 +76,24 @@ extension JSONNode {
 
     /// The members of an object, or nil for another value. If a key is repeated, its last value counts.
     var members: [String: JSONNode]? {
-        switch self {
-        case .indexed(let index, let position):
-            guard index.reader.kind(position) == .object else { return nil }
-            var members: [String: JSONNode] = [:]
-            members.reserveCapacity(index.reader.count(position))
-            let reader = index.reader
-            reader.forEach(in: position) { members[reader.string($0) ?? ""] = .indexed(index, $0 + 1) }
-            return members
-        case .tree(let value): return (value as? [String: Any])?.mapValues { .tree($0) }
+        guard case .indexed(let index, let object) = self else {
+            return (tree as? [String: Any])?.mapValues { .tree($0) }
         }
+        let reader = index.reader
+        guard reader.kind(object) == .object else { return nil }
+        var members: [String: JSONNode] = [:]
+        members.reserveCapacity(reader.count(object))
+        reader.forEach(in: object) { members[reader.string($0) ?? ""] = .indexed(index, $0 + 1) }
+        return members
     }
 
     func member(_ key: String) -> JSONNode? {
-        switch self {
-        case .indexed(let index, let position):
-            guard index.reader.kind(position) == .object else { return nil }
-            var hint = position + 1
-            return index.reader.value(of: key, in: position, from: &hint).map { .indexed(index, $0) }
-        case .tree(let value): return (value as? [String: Any])?[key].map { .tree($0) }
+        guard case .indexed(let index, let object) = self else {
+            return (tree as? [String: Any])?[key].map { .tree($0) }
         }
+        guard index.reader.kind(object) == .object else { return nil }
+        var hint = object + 1
+        return index.reader.value(of: key, in: object, from: &hint).map { .indexed(index, $0) }
     }
 
     /// Returns whether an object has the key more than once.
