@@ -53,12 +53,7 @@ public struct ResponseDecoder: Sendable {
         dates: JSONDecoder.DateDecodingStrategy? = nil,
         keys: JSONDecoder.KeyDecodingStrategy = .useDefaultKeys
     ) -> ResponseDecoder {
-        json {
-            let decoder = JSONDecoder()
-            decoder.dateDecodingStrategy = dates ?? JSONDecoder.standard.dateDecodingStrategy
-            decoder.keyDecodingStrategy = keys
-            return decoder
-        }
+        json { JSONDecoder(dates: dates, keys: keys) }
     }
 
     /// A decoder of property lists in XML and binary format.
@@ -108,11 +103,14 @@ extension LenientArray: Sendable where Element: Sendable {}
 
 extension JSONDecoder {
     /// A plain decoder that also reads dates as strings of RFC 3339. It never changes, so all threads can share it.
-    static let standard: JSONDecoder = {
-        let decoder = JSONDecoder()
-        decoder.dateDecodingStrategy = .custom { try Date.decodeRFC3339($0, orNumbers: true) }
-        return decoder
-    }()
+    static let standard = JSONDecoder(dates: nil, keys: .useDefaultKeys)
+
+    /// - Parameter dates: nil for strings of RFC 3339, or numbers.
+    fileprivate convenience init(dates: DateDecodingStrategy?, keys: KeyDecodingStrategy) {
+        self.init()
+        dateDecodingStrategy = dates ?? .custom { try Date.decodeRFC3339($0, orNumbers: true) }
+        keyDecodingStrategy = keys
+    }
 }
 
 extension JSONDecoder.DateDecodingStrategy {
