@@ -16,15 +16,10 @@ struct ContentRange: Equatable {
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
         let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
-        total = Self.number(parts[1])
-        guard total != nil || parts[1] == "*" else { return nil }
-        if parts[0] == "*" {
-            guard total != nil else { return nil }
-            range = nil
-        } else {
-            guard let range = Self.range(parts[0]), range.upperBound <= total ?? .max else { return nil }
-            self.range = range
-        }
+        (range, total) = (Self.range(parts[0]), Self.number(parts[1]))
+        guard range != nil || parts[0] == "*", total != nil || parts[1] == "*", range != nil || total != nil,
+            range?.upperBound ?? 0 <= total ?? .max
+        else { return nil }
     }
 
     /// - Returns: nil if there is no valid `Content-Range`, or if two differ.
