@@ -172,11 +172,8 @@ extension NetworkResponse {
             [object.member("error")?.member("message")]
             + ["error_description", "message", "detail", "error", "title"].map(object.member)
             + [first, first?.member("message")]
-        for case let candidate? in candidates.map({ $0?.string }) {
-            let text = candidate.trimmed
-            guard !text.isEmpty else { continue }
-            return text.count > serverMessageLimit ? text.prefix(serverMessageLimit) + "…" : text
-        }
-        return nil
+        let texts = candidates.lazy.compactMap { $0?.string?.trimmed }
+        guard let text = texts.first(where: { !$0.isEmpty }) else { return nil }
+        return text.count > serverMessageLimit ? text.prefix(serverMessageLimit) + "…" : text
     }
 }
