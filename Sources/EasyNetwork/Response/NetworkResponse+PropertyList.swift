@@ -52,29 +52,23 @@ struct BinaryPropertyListCheck {
     private let bytes: [UInt8]
     private let offsetSize: Int
     private let referenceSize: Int
-    private var objectCount: Int
-    private var table: Int
+    private var objectCount = 0
+    private var table = 0
     /// The remaining total size of all objects. A list that contains each object once needs only a little of it.
     private var budget: Int
 
     static func accepts(_ bytes: [UInt8]) -> Bool {
-        guard var check = BinaryPropertyListCheck(bytes) else { return false }
-        return check.accepts(check.number(bytes.count - 16, 8), depth: 1)
-    }
-
-    private init?(_ bytes: [UInt8]) {
-        guard bytes.count >= 41 else { return nil }
+        guard bytes.count >= 41 else { return false }
         let trailer = bytes.count - 32
-        self.bytes = bytes
-        offsetSize = Int(bytes[trailer + 6])
-        referenceSize = Int(bytes[trailer + 7])
-        budget = max(1_000_000, bytes.count > .max / 64 ? .max : 64 * bytes.count)
-        (objectCount, table) = (0, 0)
+        let (offsetSize, referenceSize) = (Int(bytes[trailer + 6]), Int(bytes[trailer + 7]))
+        let budget = max(1_000_000, bytes.count > .max / 64 ? .max : 64 * bytes.count)
+        var check = Self(bytes: bytes, offsetSize: offsetSize, referenceSize: referenceSize, budget: budget)
         guard (1...8).contains(offsetSize), (1...8).contains(referenceSize),
-            let objectCount = number(trailer + 8, 8), let table = number(trailer + 24, 8),
+            let objectCount = check.number(trailer + 8, 8), let table = check.number(trailer + 24, 8),
             table <= trailer, objectCount <= (trailer - table) / offsetSize
-        else { return nil }
-        (self.objectCount, self.table) = (objectCount, table)
+        else { return false }
+        (check.objectCount, check.table) = (objectCount, table)
+        return check.accepts(check.number(trailer + 16, 8), depth: 1)
     }
 
     private mutating func accepts(_ object: Int?, depth: Int) -> Bool {
