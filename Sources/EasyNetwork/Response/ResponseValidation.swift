@@ -107,8 +107,8 @@ public struct ResponseValidation: Hashable, Sendable {
         guard accepts(bodyCount: response.body.count) else { return bodyTooLong(response) }
         guard let jsonShape, !response.body.isEmpty || !(allowsEmptyBody || response.mayBeEmpty) else { return nil }
         do throws(NetworkError) {
-            _ = try response.json(jsonShape)
-            return nil
+            let mismatch = jsonShape.mismatch(in: try response.jsonNode())
+            return mismatch.map { response.error(.cannotParseResponse, message: $0) }
         } catch {
             return error
         }
