@@ -96,7 +96,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is not JSON, and the errors of
     ///   ``process(_:mapper:)``.
     public static func process(_ response: NetworkResponse, mapper: (Any?) throws -> Item) throws -> [Item] {
-        try process(response.jsonNode().view as Any?, mapper: mapper)
+        try items(response.jsonNode(), mapper) { throw ResponseMapperError.element(index: $0, underlying: $1) }
     }
 
     /// Maps every element.
@@ -107,15 +107,16 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is not an array, and
     ///   ``ResponseMapperError/element(index:underlying:)`` for the first element for which `mapper` throws.
     public static func process(_ json: Any?, mapper: (Any?) throws -> Item) throws -> [Item] {
-        try items(json, mapper) { throw ResponseMapperError.element(index: $0, underlying: $1) }
+        let node = json.map { JSONNode($0) }
+        return try items(node, mapper) { throw ResponseMapperError.element(index: $0, underlying: $1) }
     }
 
     private static func items(
-        _ json: Any?,
+        _ json: JSONNode?,
         _ mapper: (Any?) throws -> Item,
         failed: (_ index: Int, _ error: any Error) throws -> Void
     ) throws -> [Item] {
-        guard let elements = json.flatMap({ JSONNode($0).elements }) else { throw ResponseMapperError.invalid }
+        guard let elements = json?.elements else { throw ResponseMapperError.invalid }
         var items: [Item] = []
         items.reserveCapacity(elements.count)
         for (index, element) in elements.enumerated() {
@@ -148,7 +149,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
         mapper: (Any?) throws -> Item
     ) throws -> (items: [Item], failures: [(index: Int, error: any Error)]) {
         var failures: [(index: Int, error: any Error)] = []
-        let items = try items(json, mapper) { failures.append(($0, $1)) }
+        let items = try items(json.map { JSONNode($0) }, mapper) { failures.append(($0, $1)) }
         return (items, failures)
     }
 }
