@@ -112,14 +112,7 @@ struct UploadTransfer {
 
     private mutating func sendAll() async throws(NetworkError) -> End {
         if let mismatch {
-            guard journal.record?.mayBeComplete != true else {
-                isOver = true
-                throw NetworkError(
-                    code: .cannotSendAgain,
-                    message: "\(mismatch), after all bytes were sent; the server may have processed them",
-                    attempts: 1
-                )
-            }
+            if journal.record?.mayBeComplete == true { throw cannotSendAgain(mismatch) }
             guard plan.isCreated else {
                 isOver = true
                 throw .invalidRequest("\(mismatch), and this URL has the bytes of the earlier upload")
@@ -138,10 +131,10 @@ struct UploadTransfer {
             let message = plan.next
             try await begin(message)
             if let reason = change(before: message) {
+                if plan.mayBeComplete { throw cannotSendAgain(reason) }
                 fingerprint = try source.fingerprint()
                 let verdict = plan.startOver(reason, length: fingerprint.length)
-                let error = NetworkError(code: .cannotSendAgain, attempts: plan.mayBeComplete ? 1 : 0)
-                _ = try await apply(verdict, .failure(error))
+                _ = try await apply(verdict, .failure(NetworkError(code: .unacceptableStatus)))
                 continue
             }
             if plan.address == nil { user = Self.user(of: snapshot) }
@@ -172,6 +165,13 @@ struct UploadTransfer {
         if Self.user(of: snapshot) != user { return "the user has signed out or in" }
         if case .append = message, !source.isUnchanged(since: fingerprint) { return "the file has changed" }
         return nil
+    }
+
+    /// Returns the error of an upload that cannot begin again, because the server may have acted on it.
+    private mutating func cannotSendAgain(_ reason: String) -> NetworkError {
+        isOver = true
+        let message = "\(reason), after all bytes were sent; the server may have processed them"
+        return NetworkError(code: .cannotSendAgain, message: message, attempts: 1)
     }
 
     private mutating func begin(again reason: String) {

@@ -176,6 +176,36 @@ struct UploadJournalTests {
         }
     }
 
+    @Test(
+        "TRF-7: if the user or the file changes after the message that completes the upload, it is not sent again",
+        arguments: [(Kind.tus, "user"), (.http, "user"), (.http, "file")]
+    )
+    func changesAfterLastMessage(kind: Kind, change: String) async throws {
+        let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "ada")
+        let fixture = try UploadFixture(kind, 10_000) { $0.authentication = session }
+        let (uploads, file) = (fixture.uploads, fixture.file)
+        fixture.server.route("PATCH", "/files/1") { request in
+            var response = uploads.respond(to: request)
+            guard uploads.completed.count == 1 else { return response }
+            response.fault = .reset
+            if change == "user" { session.signIn("eve") }
+            return response
+        }
+        if change == "file" {
+            // The server has all bytes, and is busy with the message that completes the upload.
+            fixture.server.route("HEAD", "/files/1") { _ in
+                try? Data("other".utf8).write(to: file)
+                return .status(204, headers: ["Upload-Offset": "10000", "Upload-Complete": "?0"])
+            }
+        }
+        let error = await fixture.run(fixture.operation()).failure
+        expect(error?.code, equals: .cannotSendAgain)
+        expect(error?.mayHaveReachedServer == true, "\(String(describing: error))")
+        expect(fixture.methods.filter { $0 == "POST" }.count, equals: 1)
+        expect(fixture.uploads.completed, equals: [fixture.bytes])
+        expect(await eventually { fixture.journals.names.isEmpty })
+    }
+
     @Test("TRF-7: in a journal of its owner, another request begins again", arguments: UploadFixture.kinds)
     func ownedJournal(kind: Kind) async throws {
         let fixture = try UploadFixture(kind, retries: 0)
