@@ -106,24 +106,24 @@ extension GroupOperation {
         in runner: GroupOperation?,
         then done: @escaping @Sendable ([NetworkError]) -> Void
     ) {
-        let (isNeeded, isRunning) = state.withLock { state in
+        let isFirst = state.withLock { state -> Bool? in
             // A second caller waits for the undos that the first one has begun.
             guard state.undoing.waiters.isEmpty else {
                 state.undoing.waiters.append(done)
-                return (true, true)
+                return false
             }
             let hasNested = input == .failed && state.children.contains { $0.operation is GroupOperation }
             let logic = state.undoing.logic
             state.undoing.failures = []
-            guard logic.hasSteps || logic.isJournaled || hasNested else { return (false, false) }
+            guard logic.hasSteps || logic.isJournaled || hasNested else { return nil }
             // The runner, usually this group itself, is released with the last undo.
             state.undoing.runner = runner
             state.undoing.waiters.append(done)
-            return (true, false)
+            return true
         }
-        if isRunning { return }
+        guard let isFirst else { return done([]) }
         // Undos read files and call the user's code, which must not happen on this thread.
-        if isNeeded { WorkQueue.shared.add { self.note(input) } } else { done([]) }
+        if isFirst { WorkQueue.shared.add { self.note(input) } }
     }
 
     /// Passes an event to the ``UndoState``, and performs the effects that it returns.
@@ -134,34 +134,29 @@ extension GroupOperation {
                 finish()
                 state.withLock { $0.undoing.committed.take() }?.set()
             case .fail: failToCommit()
-            case .commit: WorkQueue.shared.add { self.note(.committed(self.commit())) }
-            case .reopen: WorkQueue.shared.add { self.note(.reopened(self.reopen())) }
+            case .commit: WorkQueue.shared.add { self.commit() }
+            case .reopen: WorkQueue.shared.add { self.reopen() }
             case .undo(let index): WorkQueue.shared.add { self.undoStep(at: index) }
             case .end: endUndoing()
             }
         }
     }
 
-    private func commit() -> Bool {
-        do throws(NetworkError) {
-            try state.withLock { $0.undoing.journal }?.commit()
-            return true
-        } catch {
-            state.withLock { $0.undoing.commitError = error }
-            return false
-        }
+    private func commit() {
+        let journal = state.withLock { $0.undoing.journal }
+        let error = Result { () throws(NetworkError) in try journal?.commit() }.failure
+        state.withLock { $0.undoing.commitError = error }
+        note(.committed(error == nil))
     }
 
-    private func reopen() -> Bool {
-        do throws(NetworkError) {
-            try state.withLock { $0.undoing.journal }?.reopen()
-            return true
-        } catch {
-            var error = error
-            error.message = "the undo requests cannot be stored again" + (error.message.map { ": \($0)" } ?? "")
-            state.withLock { $0.undoing.failures.append(error) }
-            return false
+    private func reopen() {
+        let journal = state.withLock { $0.undoing.journal }
+        guard var error = Result(catching: { () throws(NetworkError) in try journal?.reopen() }).failure else {
+            return note(.reopened(true))
         }
+        error.message = "the undo requests cannot be stored again" + (error.message.map { ": \($0)" } ?? "")
+        state.withLock { $0.undoing.failures.append(error) }
+        note(.reopened(false))
     }
 
     private func failToCommit() {
@@ -191,9 +186,11 @@ extension GroupOperation {
         operation.name = "undo of \(child.name ?? "job \(index + 1)")"
         operation.deadline = deadline
         operation.whenFinished {
-            let error = operation.acceptedError
+            let error = operation.error
+            // The server has accepted the request, even if its response cannot be decoded.
+            let isAccepted = error?.code == .cannotParseResponse && 200..<300 ~= error?.statusCode ?? 0
             // The journal is a file.
-            WorkQueue.shared.add { undo.noteUndone(error) }
+            WorkQueue.shared.add { undo.noteUndone(isAccepted ? nil : error) }
         }
         state.withLock { $0.undoing.job = operation }
         // An undo is a part of its group, which a barrier or a shutdown of the queue waits for.
@@ -229,10 +226,7 @@ extension GroupOperation {
 
 extension ServiceOperation {
     /// Creates the job that undoes this one. Whatever has cancelled this one does not cancel it.
-    fileprivate final func undoOperation<Request: APIRequest>(
-        _ request: Request,
-        _ undo: UndoStep
-    ) -> NetworkOperation {
+    fileprivate final func undoOperation(_ request: some APIRequest, _ undo: UndoStep) -> NetworkOperation {
         var options = request.options
         let key = undo.isJournaled ? undo.id.uuidString : options.idempotencyKey ?? undo.id.uuidString
         options.setKey(key)
@@ -252,14 +246,6 @@ extension RequestOptions {
     package mutating func setKey(_ key: String) {
         idempotencyKey = key
         customURLRequest?.setValue(key, forHTTPHeaderField: Call.Attempts.keyField)
-    }
-}
-
-extension NetworkOperation {
-    /// The error of an undo; `nil` if the server has accepted the request, even if its response cannot be decoded.
-    fileprivate final var acceptedError: NetworkError? {
-        let error = error
-        return error?.code == .cannotParseResponse && 200..<300 ~= error?.statusCode ?? 0 ? nil : error
     }
 }
 

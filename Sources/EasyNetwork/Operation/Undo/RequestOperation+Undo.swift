@@ -81,15 +81,12 @@ extension RequestOperation {
     private func undoGroup() throws(NetworkError) -> GroupOperation? {
         var found: GroupOperation?
         for group in groups {
-            var (outermost, next): (GroupOperation?, GroupOperation?) = (nil, group)
-            while let group = next {
-                if group.undoStore != nil { outermost = group }
-                next = group.groups.first
-            }
-            guard found == nil || outermost == nil || found === outermost else {
+            let outermost = Array(sequence(first: group) { $0.groups.first }).last { $0.undoStore != nil }
+            guard let outermost, outermost !== found else { continue }
+            guard found == nil else {
                 throw .invalidRequest("undoneBy must be set for only one of the batches and chains of a job with undo")
             }
-            found = found ?? outermost
+            found = outermost
         }
         return found
     }

@@ -38,14 +38,9 @@ final class UndoStep: Sendable {
         /// The request in the journal.
         var request: (any APIRequest)?
         var isSettled = false
-        var progress = Progress.none
-    }
-
-    private enum Progress {
-        case none
-        /// An undo runs. The closures are called when it has ended.
-        case underWay([Ended])
-        case done
+        /// Called when the undo has ended. There is one as long as it runs.
+        var waiters: [Ended] = []
+        var isUndone = false
     }
 
     let makeRequest: MakeRequest
@@ -82,7 +77,7 @@ final class UndoStep: Sendable {
     func requestOfUnknown(_ key: String) throws(NetworkError) -> any APIRequest {
         guard let request = makeRequest(.unknown(key)) else {
             let message = "undo must return a request for .unknown, which undoneBy stores before the job is sent"
-            throw NetworkError(code: .invalidRequest, message: message)
+            throw .invalidRequest(message)
         }
         return request
     }
@@ -95,17 +90,13 @@ final class UndoStep: Sendable {
     /// Brings the journal up to date when the job has ended. The job can be in several groups.
     func settle(_ outcome: StepOutcome<any Sendable>?) {
         guard let journal = state.withLock({ exchange(&$0.isSettled, with: true) ? nil : $0.journal }) else { return }
-        guard case .succeeded? = outcome else {
-            if outcome == nil { journal.forget(id) }
-            return
-        }
+        if case .unknown? = outcome { return }
         guard let request = outcome.flatMap(makeRequest) else {
             state.withLock { $0.request = nil }
             return journal.forget(id)
         }
         // If it cannot be stored, the earlier request stays, which undoes the job as well.
-        guard (try? journal.keep(request, id: id)) != nil else { return }
-        state.withLock { $0.request = request }
+        if (try? journal.keep(request, id: id)) != nil { state.withLock { $0.request = request } }
     }
 
     /// Removes the undo request from the journal.
@@ -117,22 +108,13 @@ final class UndoStep: Sendable {
     ///
     /// - Returns: the request to send, whose end is passed to ``noteUndone(_:)``; `nil` if there is none to send.
     func undo(_ outcome: StepOutcome<any Sendable>, _ ended: @escaping Ended) -> (any APIRequest)? {
-        let (before, isJournaled, request) = state.withLock { state in
-            let before = state.progress
-            switch before {
-            case .none: state.progress = .underWay([ended])
-            case .underWay(let others): state.progress = .underWay(others + [ended])
-            case .done: break
-            }
-            return (before, state.journal != nil, state.request)
+        let (isUndone, isFirst, isJournaled, request) = state.withLock { state in
+            let isFirst = !state.isUndone && state.waiters.isEmpty
+            if !state.isUndone { state.waiters.append(ended) }
+            return (state.isUndone, isFirst, state.journal != nil, state.request)
         }
-        switch before {
-        case .none: break
-        case .underWay: return nil
-        case .done:
-            ended(nil, true)
-            return nil
-        }
+        if isUndone { ended(nil, true) }
+        guard isFirst else { return nil }
         // A server can refuse a key that comes with another request, so the stored one is sent.
         if let request = isJournaled ? request : makeRequest(outcome) { return request }
         end(nil, isDone: true)
@@ -149,7 +131,10 @@ final class UndoStep: Sendable {
     }
 
     private func end(_ error: NetworkError?, isDone: Bool) {
-        let progress = state.withLock { exchange(&$0.progress, with: isDone ? .done : .none) }
-        if case .underWay(let ended) = progress { for ended in ended { ended(error, isDone) } }
+        let waiters = state.withLock { state in
+            state.isUndone = isDone
+            return state.waiters.take()
+        }
+        for ended in waiters { ended(error, isDone) }
     }
 }
