@@ -285,7 +285,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     package final var meter: TransferMeter {
         if let meter = state.withLock({ $0.meter }) { return meter }
         let made = makeMeter()
-        made.whenCancelled { [weak self] in self?.cancel() }
+        made.progress.cancellationHandler = { [weak self] in self?.cancel() }
         made.whenPublished { [weak self] count in
             self?.tell(.progress(completed: count.completedBytes, total: count.totalBytes))
         }

@@ -23,7 +23,8 @@ package final class TransferMeter: Sendable {
         var latest: Count?
         /// Whether the end has been published.
         var isOver = false
-        var share: OrderedProgress?
+        /// Whether a group has the share of the progress.
+        var isShareClaimed = false
         var published: [@Sendable (Count) -> Void] = []
 
         /// - Returns: whether the number changed.
@@ -166,16 +167,15 @@ package final class TransferMeter: Sendable {
         }
         guard let (count, bytesPerSecond, outcome) = found else { return }
         update(count, bytesPerSecond, outcome)
-        let (share, published) = state.withLock { state in
+        let published = state.withLock { state in
             state.latest = count
             // Send under the lock, so that a new listener gets no older value after this one.
             counts.send(count)
             state.isOver = outcome != nil
-            return (state.share, state.published)
+            return state.published
         }
         if bytesPerSecond >= 1 { publish(at: now + Self.silence, now) }
         for action in published { action(count) }
-        if let share { update(share) }
         guard outcome != nil else { return }
         counts.finish()
         isPublished.set()
@@ -224,6 +224,7 @@ package final class TransferMeter: Sendable {
     /// The group completes the share when the operation has finished in any way. The share counts in thousandths,
     /// because fractions of byte counts have no common denominator that Foundation on Linux could keep exact.
     func claimShare() -> OrderedProgress? {
+        guard state.withLock({ !exchange(&$0.isShareClaimed, with: true) }) else { return nil }
         let share = OrderedProgress.root()
         share.totalUnitCount = Self.shareTotal
         share.cancellationHandler = { [weak progress] in progress?.cancel() }
@@ -231,11 +232,7 @@ package final class TransferMeter: Sendable {
             guard let progress, progress.isPausable else { return }
             if isPaused { progress.pause() } else { progress.resume() }
         }
-        let isFirst = state.withLock { state in
-            defer { state.share = state.share ?? share }
-            return state.share == nil
-        }
-        guard isFirst else { return nil }
+        whenPublished { [weak self] _ in self?.update(share) }
         update(share)
         return share
     }
@@ -253,13 +250,6 @@ package final class TransferMeter: Sendable {
     }
 
     // MARK: - For the owner
-
-    /// Sets the action for a cancellation.
-    ///
-    /// - Parameter action: called on a background thread when the progress is cancelled.
-    func whenCancelled(_ action: @escaping @Sendable () -> Void) {
-        progress.cancellationHandler = action
-    }
 
     /// Adds an action for each publication.
     ///

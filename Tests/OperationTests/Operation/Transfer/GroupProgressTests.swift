@@ -14,7 +14,7 @@ private final class TestTransfer: NetworkOperation, @unchecked Sendable {
     init(clock: any NetworkClock, isPausable: Bool = false) {
         meter = TransferMeter(kind: .downloading, clock: clock)
         super.init()
-        meter.whenCancelled { [weak self] in self?.cancel() }
+        meter.progress.cancellationHandler = { [weak self] in self?.cancel() }
         if isPausable { meter.whenPauseChanges { _ in } }
     }
 

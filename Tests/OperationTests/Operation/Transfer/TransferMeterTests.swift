@@ -215,7 +215,7 @@ struct TransferMeterTests {
         let meter = TransferMeter(kind: .downloading, clock: clock)
         let isCancelled = Gate()
         let state = Locked<[Bool]>([])
-        meter.whenCancelled { isCancelled.open() }
+        meter.progress.cancellationHandler = { isCancelled.open() }
         meter.whenPauseChanges { isPaused in state.withLock { $0.append(isPaused) } }
         expect(meter.progress.isPausable)
         for _ in 0..<200 {
