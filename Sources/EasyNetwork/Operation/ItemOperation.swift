@@ -301,7 +301,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     func makeMeter() -> TransferMeter {
-        TransferMeter(kind: .downloading, clock: callGroup.host.settings.clock)
+        TransferMeter(kind: .downloading, clock: clock)
     }
 
     private func watch(_ call: Call, with meter: TransferMeter) {

@@ -145,7 +145,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
     override func makeMeter() -> TransferMeter {
-        let meter = TransferMeter(kind: .downloading, clock: callGroup.host.settings.clock)
+        let meter = TransferMeter(kind: .downloading, clock: clock)
         meter.whenPauseChanges { [weak self] isPaused in
             if isPaused { self?.pause() } else { self?.resume() }
         }
@@ -196,10 +196,9 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
                 if effect == .hold { meter.rest() }
                 if let writer = fetch?.writer { WorkQueue.task { await writer.applyHold() } }
             case .startTimer:
-                let settings = callGroup.host.settings
-                let time = settings.clock.now + settings.transport.heldConnectionInterval
-                connectionAlarm.set(time, settings.clock) { [weak self] in self?.apply { $0.keptLongEnough() } }
-            case .cancelTimer: connectionAlarm.set(nil, callGroup.host.settings.clock) {}
+                let time = clock.now + callGroup.host.settings.transport.heldConnectionInterval
+                connectionAlarm.set(time, clock) { [weak self] in self?.apply { $0.keptLongEnough() } }
+            case .cancelTimer: connectionAlarm.set(nil, clock) {}
             case .releaseSlot: releaseSlot { download.withLock { $0.turn.isResting } }
             case .reclaimSlot: reclaimSlot(if: { !isPaused }) { [weak self] in self?.apply { $0.hasSlotAgain() } }
             }
@@ -234,7 +233,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         var part: String?
         var writer: DownloadWriter?
         do throws(NetworkError) {
-            try await waitWhilePaused()
+            try await waitWithoutSlot(until: -.infinity) { resumed }
             try checkDigest()
             let snapshot = try request.read(for: callGroup.host)
             let resource = snapshot.message.url.downloadDigest
@@ -274,7 +273,6 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         _ resource: String,
         mayContinue: Bool
     ) throws(NetworkError) -> DownloadWriter {
-        let clock = callGroup.host.settings.clock
         // Open the part before the cleanup, which leaves an open part alone, however old it is.
         let file = try PartialFile(location, calls: calls.withLock { $0 })
         location.cleanUpOnce(at: clock.date)
@@ -303,15 +301,19 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// Fetches the missing bytes, again after each resume, and moves the file to its destination.
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         while true {
-            let seconds = await writer.notBefore - callGroup.host.settings.clock.now
+            let time = await writer.notBefore
             // The retry policy handles a longer wait. It ends the request if the server demands the wait again.
-            try await begin(snapshot.message, after: seconds > snapshot.retry.maximumRetryAfter ? 0 : seconds)
+            let isLong = time > clock.now + snapshot.retry.maximumRetryAfter
+            // The slot cannot be given to an urgent job until a response shows that the download can be resumed.
+            repeat {
+                try await waitForTurn(until: isLong ? -.infinity : time, mayYield: false) { resumed }
+            } while !download.withLock({ $0.turn.begin(mayRepeat: snapshot.message.mayBeRepeated) })
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
                     try await writer.fetchMissing { consumer in
                         var request = CallRequest(snapshot)
                         request.consumer = consumer
-                        request.pause = { self.download.withLock { $0.turn.resumed } }
+                        request.pause = { self.resumed }
                         return await self.callGroup.result(of: request) { response in
                             let old = self.state.withLock { exchange(&$0.response, with: response) }
                             withExtendedLifetime(old) {}
@@ -340,26 +342,13 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         }
     }
 
-    /// Waits until a fetch can begin: not during a pause, and with a slot. The slot cannot be given to an urgent job
-    /// until a response shows that the download can be resumed.
-    private func begin(_ message: TransportRequest, after seconds: TimeInterval) async throws(NetworkError) {
-        let time = callGroup.host.settings.clock.now + seconds
-        repeat {
-            try await waitWhilePaused(until: time)
-            if !setMayYield(false) { await waitForSlot() }
-            if hasOutcome { throw NetworkError(code: .cancelled) }
-        } while !download.withLock({ $0.turn.begin(mayRepeat: message.mayBeRepeated) })
-    }
-
-    /// - Parameter time: the time before which the server wants no further request. A pause interrupted that wait.
-    private func waitWhilePaused(until time: TimeInterval = -.infinity) async throws(NetworkError) {
-        try await waitWithoutSlot(until: time, callGroup.host.settings.clock) { download.withLock { $0.turn.resumed } }
-    }
+    /// Completes when the pause ends; `nil` while the download is not paused.
+    private var resumed: Promise<Void>? { download.withLock { $0.turn.resumed } }
 
     // MARK: - The end
 
     override func endWork(after error: NetworkError?) -> [Promise<Void>] {
-        connectionAlarm.set(nil, callGroup.host.settings.clock) {}
+        connectionAlarm.set(nil, clock) {}
         guard let run = download.withLock({ $0.run }) else { return super.endWork(after: error) }
         run.fetch?.task.cancel()
         run.task.cancel()

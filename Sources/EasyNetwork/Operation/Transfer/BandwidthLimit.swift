@@ -38,7 +38,7 @@ extension ServiceOperation {
     final var ownBandwidthLimit: Int? {
         get { option { $0.bandwidth?.bytesPerSecond } }
         set {
-            let clock = callGroup.host.settings.clock
+            let clock = clock
             setOption(\.bandwidth, newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) })
         }
     }

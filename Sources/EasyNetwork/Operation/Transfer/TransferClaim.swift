@@ -1,6 +1,6 @@
 import Foundation
 
-/// The operations that use a file of a transfer, and their waits without a slot.
+/// The operations that use a file of a transfer.
 extension NetworkOperation {
     /// The operations that hold a file, by its path, each with a promise of its release. A claim excludes other
     /// operations of this process. The lock of the file excludes other processes, but doesn't show that an operation is
@@ -31,15 +31,16 @@ extension NetworkOperation {
     final func releaseTransfer(_ file: String) {
         Self.claims.withLock { $0.removeValue(forKey: file) }?.released.set(())
     }
+}
+
+/// The waits of a transfer.
+extension ServiceOperation {
+    final var clock: any NetworkClock { callGroup.host.settings.clock }
 
     /// Waits without a slot during a pause, and until a time.
     ///
     /// - Parameter resumed: returns the promise of the end of the pause; `nil` without a pause.
-    final func waitWithoutSlot(
-        until time: TimeInterval,
-        _ clock: any NetworkClock,
-        _ resumed: () -> Promise<Void>?
-    ) async throws(NetworkError) {
+    final func waitWithoutSlot(until time: TimeInterval, _ resumed: () -> Promise<Void>?) async throws(NetworkError) {
         while !hasOutcome {
             let resumed = resumed()
             guard resumed != nil || time > clock.now else { return }
@@ -51,7 +52,25 @@ extension NetworkOperation {
         throw NetworkError(code: .cancelled)
     }
 
-    final func waitForSlot() async {
+    /// Waits until a message can be sent: not during a pause, and with a slot.
+    ///
+    /// - Parameters:
+    ///   - time: the time before which no message is sent. Only a pause interrupts that wait.
+    ///   - mayYield: whether the slot can be given to an urgent job from now on.
+    ///   - resumed: returns the promise of the end of the pause; `nil` without a pause.
+    final func waitForTurn(
+        until time: TimeInterval,
+        mayYield: Bool,
+        _ resumed: () -> Promise<Void>?
+    ) async throws(NetworkError) {
+        repeat {
+            try await waitWithoutSlot(until: time, resumed)
+            if !setMayYield(mayYield) { await waitForSlot() }
+            if hasOutcome { throw NetworkError(code: .cancelled) }
+        } while resumed() != nil
+    }
+
+    private func waitForSlot() async {
         let slot = Promise<Void>()
         reclaimSlot(if: { true }) { slot.set() }
         await slot.wait()

@@ -79,7 +79,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     override func makeMeter() -> TransferMeter {
         // Foundation on Linux has no constant for this kind.
         let kind = Progress.FileOperationKind(rawValue: "NSProgressFileOperationKindUploading")
-        let meter = TransferMeter(kind: kind, clock: callGroup.host.settings.clock)
+        let meter = TransferMeter(kind: kind, clock: clock)
         guard resumable != nil else { return meter }
         meter.whenPauseChanges { [weak self] isPaused in
             if isPaused { self?.pause() } else { self?.resume() }
@@ -124,7 +124,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
                 return slowest.map { min(65_536, max(1, $0 / 10)) } ?? .max
             },
             delay: { [weak self] count in self?.bandwidthLimits.map { $0.delay(after: count) }.max() ?? 0 },
-            clock: callGroup.host.settings.clock
+            clock: clock
         )
     }
 
@@ -175,7 +175,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         var opened: UploadJournal?
         var isOver = false
         do throws(NetworkError) {
-            try await waitWithoutSlot(until: -.infinity, callGroup.host.settings.clock) { turn.resumed }
+            try await waitWithoutSlot(until: -.infinity) { turn.resumed }
             let snapshot = try request.read(for: callGroup.host)
             let (source, fingerprint, identity) = try Self.plan(settings, snapshot)
             let path = UploadJournal.path(of: identity, settings)

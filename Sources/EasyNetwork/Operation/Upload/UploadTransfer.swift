@@ -89,7 +89,7 @@ struct UploadTransfer {
     }
 
     private var host: HostConfiguration { snapshot.host }
-    private var clock: any NetworkClock { host.settings.clock }
+    private var clock: any NetworkClock { owner.clock }
 
     private static func user(of snapshot: RequestSnapshot) -> String? {
         snapshot.host.userVersion(for: snapshot.message.url).map { "\(launch) \($0)" }
@@ -129,7 +129,9 @@ struct UploadTransfer {
         }
         while true {
             let message = plan.next
-            try await begin(message)
+            // The slot can be given to an urgent job while a message can be interrupted.
+            let mayYield = plan.canStop(message) && plan.address != nil
+            try await owner.waitForTurn(until: notBefore, mayYield: mayYield) { turn.resumed }
             if let reason = change(before: message) {
                 if plan.mayBeComplete { throw cannotSendAgain(reason) }
                 fingerprint = try source.fingerprint()
@@ -181,16 +183,6 @@ struct UploadTransfer {
         shown.exchange(nil)
         meter.begin(completed: 0, total: plan.length)
         owner.tell(.uploadStartedOver(reason))
-    }
-
-    /// Waits until the message can be sent: not during a pause, and with a slot. The slot can be given to an urgent job
-    /// while a message can be interrupted.
-    private func begin(_ message: UploadPlan.Message) async throws(NetworkError) {
-        repeat {
-            try await owner.waitWithoutSlot(until: notBefore, clock) { turn.resumed }
-            if !owner.setMayYield(plan.canStop(message) && plan.address != nil) { await owner.waitForSlot() }
-            if owner.hasOutcome { throw NetworkError(code: .cancelled) }
-        } while turn.resumed != nil
     }
 
     /// Sends a message.
