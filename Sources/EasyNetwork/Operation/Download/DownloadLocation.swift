@@ -24,10 +24,8 @@ struct DownloadLocation: Hashable, Sendable {
         // A C string ends at the first zero byte, as Foundation's path does on Linux. The file would have another name.
         let hasZero = destination.absoluteString.contains("%00") || path.utf8.contains(0)
         guard destination.isFileURL, !path.isEmpty, !hasZero else {
-            throw NetworkError(
-                code: .invalidRequest,
-                message: "\(destination.absoluteString) cannot be a destination: use a file URL without zero bytes"
-            )
+            let message = "\(destination.absoluteString) cannot be a destination: use a file URL without zero bytes"
+            throw .invalidRequest(message)
         }
         var found = stat()
         let kind = stat(path, &found) == 0 ? found.st_mode & S_IFMT : S_IFREG
@@ -35,7 +33,7 @@ struct DownloadLocation: Hashable, Sendable {
         // Replacing a device such as /dev/null would break more than this download.
         guard kind == S_IFDIR || kind == S_IFREG, last.utf8.count <= 255 else {
             let reason = kind == S_IFREG ? "its name has more than 255 bytes" : "it is not a regular file"
-            throw NetworkError(code: .invalidRequest, message: "\(path) cannot be a destination: \(reason)")
+            throw .invalidRequest("\(path) cannot be a destination: \(reason)")
         }
         if kind == S_IFDIR || destination.hasDirectoryPath {
             directory = path
@@ -77,12 +75,11 @@ struct DownloadLocation: Hashable, Sendable {
     /// - Throws: ``NetworkError/Code/cannotWriteFile``. The old file then still exists.
     func movePart(named name: String, replacing: Bool?) throws(NetworkError) -> String {
         let path = path(named: name)
+        protectPartAsDirectory()
         if replacing ?? (self.name != nil) {
-            protectPartAsDirectory()
             guard rename(part, path) == 0 else { throw .file("the download cannot be moved to \(path)") }
             return path
         }
-        protectPartAsDirectory()
         let limit = replacing == nil ? 10_000 : 1
         for number in 1...limit {
             let path = number == 1 ? path : self.path(named: SafeFileName.numbered(name, number))

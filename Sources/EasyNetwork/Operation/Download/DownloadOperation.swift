@@ -234,21 +234,20 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         var writer: DownloadWriter?
         do throws(NetworkError) {
             try await waitWithoutSlot(until: -.infinity) { resumed }
-            try checkDigest()
+            if let sha256, sha256.utf8.count != 64 || !sha256.allSatisfy(\.isHexDigit) {
+                throw .invalidRequest("sha256 must be 64 hexadecimal digits, but is '\(sha256)'")
+            }
             let snapshot = try request.read(for: callGroup.host)
-            let resource = snapshot.message.url.downloadDigest
-            let location = try DownloadLocation(destination, resource: resource)
+            let location = try DownloadLocation(destination, resource: snapshot.message.url.downloadDigest)
             if replacesExistingFile == false, let path = location.name.map(location.path), access(path, F_OK) == 0 {
                 finish(with: URL(fileURLWithPath: path))
             } else {
                 guard await claimTransfer(location.key) else {
-                    throw NetworkError(
-                        code: .refused,
-                        message: "another operation already downloads to \(location.shown); make this one depend on it"
-                    )
+                    let reason = "another operation already downloads to \(location.shown); make this one depend on it"
+                    throw NetworkError(code: .refused, message: reason)
                 }
                 part = location.key
-                let opened = try open(location, resource, mayContinue: snapshot.message.mayContinueDownload)
+                let opened = try open(location, snapshot.message)
                 writer = opened
                 finish(with: try await file(of: snapshot, opened))
             }
@@ -263,39 +262,23 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         if let part { releaseTransfer(part) }
     }
 
-    private func checkDigest() throws(NetworkError) {
-        guard let sha256, sha256.utf8.count != 64 || !sha256.allSatisfy(\.isHexDigit) else { return }
-        throw NetworkError(code: .invalidRequest, message: "sha256 must be 64 hexadecimal digits, but is '\(sha256)'")
-    }
-
-    private func open(
-        _ location: DownloadLocation,
-        _ resource: String,
-        mayContinue: Bool
-    ) throws(NetworkError) -> DownloadWriter {
+    private func open(_ location: DownloadLocation, _ message: TransportRequest) throws(NetworkError) -> DownloadWriter
+    {
         // Open the part before the cleanup, which leaves an open part alone, however old it is.
         let file = try PartialFile(location, calls: calls.withLock { $0 })
         location.cleanUpOnce(at: clock.date)
         let boot = ResumeJournal.currentBoot
-        let found = mayContinue ? ResumeJournal(at: location.journal) : nil
-        let journal = found?.trusted(boot: boot, size: file.size ?? 0)
+        let found = message.mayContinueDownload ? ResumeJournal(at: location.journal) : nil
+        let journal = found?.trusted(boot: boot, size: file.size)
         if journal == nil { try file.truncate() }
         let plan = DownloadPlan(
             journal,
-            resource: resource,
+            resource: message.url.downloadDigest,
             boot: boot,
-            segmentLimit: max(1, segmentCount),
+            segmentLimit: segmentCount,
             hasDigest: sha256 != nil
         )
-        return DownloadWriter(
-            file,
-            plan,
-            replacesExistingFile: replacesExistingFile,
-            sha256: sha256,
-            meter: meter,
-            clock: clock,
-            owner: self
-        )
+        return DownloadWriter(file, plan, of: self)
     }
 
     /// Fetches the missing bytes, again after each resume, and moves the file to its destination.
@@ -308,20 +291,15 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             repeat {
                 try await waitForTurn(until: isLong ? -.infinity : time, mayYield: false) { resumed }
             } while !download.withLock({ $0.turn.begin(mayRepeat: snapshot.message.mayBeRepeated) })
-            let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
-                do throws(NetworkError) {
-                    try await writer.fetchMissing { consumer in
-                        var request = CallRequest(snapshot)
-                        request.consumer = consumer
-                        request.pause = { self.resumed }
-                        return await self.callGroup.result(of: request) { response in
-                            let old = self.state.withLock { exchange(&$0.response, with: response) }
-                            withExtendedLifetime(old) {}
-                        }
+            let fetching = WorkQueue.task {
+                await writer.fetchMissing { consumer in
+                    var request = CallRequest(snapshot)
+                    request.consumer = consumer
+                    request.pause = { self.resumed }
+                    return await self.callGroup.result(of: request) { response in
+                        let old = self.state.withLock { exchange(&$0.response, with: response) }
+                        withExtendedLifetime(old) {}
                     }
-                    return .success(())
-                } catch {
-                    return .failure(error)
                 }
             }
             let isWanted = download.withLock { download in

@@ -101,12 +101,8 @@ struct DownloadPlan: Sendable {
         else { return nil }
         let segment = segments[index]
         if segment.isComplete { return RangeRequest(lower: total ?? 0, validator: validator) }
-        let isLast = index == segments.count - 1
-        return RangeRequest(
-            lower: segment.lower + segment.count,
-            upper: isLast ? nil : segment.upper,
-            validator: validator
-        )
+        let upper = index == segments.count - 1 ? nil : segment.upper
+        return RangeRequest(lower: segment.lower + segment.count, upper: upper, validator: validator)
     }
 
     /// Returns whether the validator applies to the URL. A validator distinguishes states of one resource, not
@@ -147,10 +143,8 @@ struct DownloadPlan: Sendable {
         guard isAccepted else { return .collect }
         // Responses with these statuses have no content (sections 15.3.5, 15.3.6 and 15.4.5).
         guard ![204, 205, 304].contains(head.statusCode) else {
-            return .fail(
-                .unacceptableStatus,
-                "a response with status \(head.statusCode) has no content, so it is not a file"
-            )
+            let message = "a response with status \(head.statusCode) has no content, so it is not a file"
+            return .fail(.unacceptableStatus, message)
         }
         guard let question else {
             // A whole file, such as the response to a POST request, cannot fill a later segment.
@@ -171,10 +165,8 @@ struct DownloadPlan: Sendable {
             if let length = head.headers.contentLength, known.map({ $0 != length }) ?? (length < least) {
                 drop()
                 let earlier = known.map { "\($0)" } ?? "at least \(least)"
-                return .fail(
-                    .badServerResponse,
-                    "the whole file has \(length) bytes, but had \(earlier) with the same ETag"
-                )
+                let message = "the whole file has \(length) bytes, but had \(earlier) with the same ETag"
+                return .fail(.badServerResponse, message)
             }
             expected = known
         }
@@ -227,9 +219,9 @@ struct DownloadPlan: Sendable {
 
     /// Handles status 416: the file ends before the first requested byte (RFC 9110, section 15.5.17).
     private mutating func unsatisfied(_ head: TransportHead, _ question: RangeRequest, of index: Int) -> Answer {
-        let found = ContentRange(head.headers)?.total
-        guard let found, found == question.lower, total ?? found == found else { return giveUp() }
-        guard !Self.isOtherState(head.headers, question.validator) else { return giveUp() }
+        guard let found = ContentRange(head.headers)?.total, found == question.lower, total ?? found == found,
+            !Self.isOtherState(head.headers, question.validator)
+        else { return giveUp() }
         state.total = found
         if segments.count == 1 { state.segments[0].upper = found }
         return segments.indices.contains(index) && segments[index].isComplete ? .complete : giveUp()
@@ -307,20 +299,16 @@ struct DownloadPlan: Sendable {
         guard let upper = segments[index].upper else {
             if let expectedTotal, reached != expectedTotal {
                 drop()
-                throw NetworkError(
-                    code: .badServerResponse,
-                    message: "the whole file has \(reached) bytes, but had \(expectedTotal) with the same ETag"
-                )
+                let message = "the whole file has \(reached) bytes, but had \(expectedTotal) with the same ETag"
+                throw NetworkError(code: .badServerResponse, message: message)
             }
             state.segments[index].upper = reached
             state.total = reached
             return
         }
         guard reached == upper else {
-            throw NetworkError(
-                code: .connectionLost,
-                message: "the response ended at byte \(reached) of \(upper) of the file"
-            )
+            let message = "the response ended at byte \(reached) of \(upper) of the file"
+            throw NetworkError(code: .connectionLost, message: message)
         }
     }
 
@@ -333,11 +321,11 @@ struct DownloadPlan: Sendable {
         return segments[index].count > before
     }
 
-    /// Notes the bytes that the disk has stored.
-    mutating func synced(_ counts: [Int64], beginning: Int) {
-        guard beginning == beginningCount, counts.count == segments.count else { return }
-        for (index, count) in counts.enumerated() where count <= segments[index].count {
-            state.segments[index].safeCount = count
+    /// Notes that the disk has stored the bytes that had been written in an earlier state of the plan.
+    mutating func synced(_ earlier: DownloadPlan) {
+        guard earlier.beginningCount == beginningCount, earlier.segments.count == segments.count else { return }
+        for (index, segment) in earlier.segments.enumerated() where segment.count <= segments[index].count {
+            state.segments[index].safeCount = segment.count
         }
     }
 }

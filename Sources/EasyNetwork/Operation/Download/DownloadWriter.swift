@@ -49,24 +49,11 @@ actor DownloadWriter {
     private var savedAt: TimeInterval
     private var syncedAt: TimeInterval
 
-    init(
-        _ file: PartialFile,
-        _ plan: DownloadPlan,
-        replacesExistingFile: Bool? = nil,
-        sha256: String? = nil,
-        meter: TransferMeter,
-        clock: any NetworkClock,
-        owner: DownloadOperation? = nil
-    ) {
-        self.file = file
-        self.plan = plan
-        self.replacesExistingFile = replacesExistingFile
-        self.sha256 = sha256
-        self.meter = meter
-        self.clock = clock
-        self.owner = owner
-        savedAt = clock.now
-        syncedAt = clock.now
+    init(_ file: PartialFile, _ plan: DownloadPlan, of owner: DownloadOperation) {
+        (self.file, self.plan, self.owner) = (file, plan, owner)
+        (replacesExistingFile, sha256) = (owner.replacesExistingFile, owner.sha256)
+        (meter, clock) = (owner.meter, owner.clock)
+        (savedAt, syncedAt) = (clock.now, clock.now)
     }
 
     private var location: DownloadLocation { file.location }
@@ -74,14 +61,14 @@ actor DownloadWriter {
     // MARK: - Fetching
 
     /// Fetches all missing bytes. Cancelling the task stops the fetch, and the received bytes are kept.
-    func fetchMissing(_ fetch: @escaping Fetch) async throws(NetworkError) {
-        repeat {
+    func fetchMissing(_ fetch: @escaping Fetch) async -> Result<Void, NetworkError> {
+        while true {
             mustStartOver = false
             if plan.count > 0 { meter.begin(completed: plan.count, total: plan.total) }
             let result = await fetchOnce(fetch)
-            guard mustStartOver else { return try result.get() }
-            try discard()
-        } while true
+            guard mustStartOver else { return result }
+            do throws(NetworkError) { try discard() } catch { return .failure(error) }
+        }
     }
 
     private func fetchOnce(_ fetch: @escaping Fetch) async -> Result<Void, NetworkError> {
@@ -250,15 +237,12 @@ actor DownloadWriter {
         save()
         guard now - syncedAt >= Self.syncInterval, let sync = file.makeSync() else { return }
         syncedAt = now
-        let (counts, beginning) = (plan.segments.map(\.count), plan.beginningCount)
-        DispatchQueue.global(qos: .utility).add {
-            if sync() { WorkQueue.task { await self.synced(counts, beginning) } }
+        DispatchQueue.global(qos: .utility).add { [plan] in
+            if sync() { WorkQueue.task { await self.synced(plan) } }
         }
     }
 
-    private func synced(_ counts: [Int64], _ beginning: Int) {
-        plan.synced(counts, beginning: beginning)
-    }
+    private func synced(_ earlier: DownloadPlan) { plan.synced(earlier) }
 
     /// Saves the received bytes to the journal, unless the part has disappeared.
     func save() {
@@ -276,10 +260,8 @@ actor DownloadWriter {
         let name = location.name ?? proposedName ?? "download"
         guard !isKept else { return URL(fileURLWithPath: location.path(named: name)) }
         guard plan.isComplete else {
-            throw NetworkError(
-                code: .connectionLost,
-                message: "only \(plan.count) bytes were received, but the file is longer"
-            )
+            let message = "only \(plan.count) bytes were received, but the file is longer"
+            throw NetworkError(code: .connectionLost, message: message)
         }
         // The part may have belonged to a longer state of the file.
         if let total = plan.total, file.size != total { try file.truncate(to: total) }
@@ -291,10 +273,8 @@ actor DownloadWriter {
             }
             guard found == wanted else {
                 plan.drop()
-                throw NetworkError(
-                    code: .digestMismatch,
-                    message: "the file's SHA-256 must be \(wanted), but is \(found)"
-                )
+                let message = "the file's SHA-256 must be \(wanted), but is \(found)"
+                throw NetworkError(code: .digestMismatch, message: message)
             }
         }
         // If the download has been cancelled, keep the existing file.
@@ -320,7 +300,7 @@ actor DownloadWriter {
     /// Stores a kept part on the disk, which can take long, and unlocks it.
     func release() {
         if file.isInPlace, file.makeSync()?() == true {
-            plan.synced(plan.segments.map(\.count), beginning: plan.beginningCount)
+            plan.synced(plan)
             save()
         }
         file.close()

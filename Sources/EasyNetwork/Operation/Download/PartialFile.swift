@@ -53,10 +53,8 @@ final class PartialFile: @unchecked Sendable {
             // If the file system has no locks, other processes are not excluded.
             guard calls.lock(descriptor) == 0 || ![EWOULDBLOCK, EINTR].contains(errno) else {
                 Foundation.close(descriptor)
-                throw NetworkError(
-                    code: .refused,
-                    message: "another process already downloads to \(location.shown), and its part cannot be shared"
-                )
+                let reason = "another process already downloads to \(location.shown), and its part cannot be shared"
+                throw NetworkError(code: .refused, message: reason)
             }
             let isInPlace = Self.isSame(descriptor, location.part)
             // A kill during the move leaves the part with a second name. Writing to it would change the finished file.
@@ -74,11 +72,10 @@ final class PartialFile: @unchecked Sendable {
 
     private static let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
 
-    /// The size in bytes; `nil` if the part is not a regular file.
-    var size: Int64? {
+    /// The size in bytes.
+    var size: Int64 {
         var found = stat()
-        guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG else { return nil }
-        return Int64(found.st_size)
+        return fstat(descriptor, &found) == 0 ? Int64(found.st_size) : 0
     }
 
     /// Whether the file is still at the path of the part.

@@ -96,20 +96,20 @@ struct DownloadEndTests {
         }
     }
 
-    /// Makes a download to a folder without its operation.
+    /// Makes a download to a folder. Its operation is released, and does not run.
     private func download(
         in folder: TestFolder,
-        sha256: String? = nil
+        sha256: String? = nil,
+        calls: FileCalls = FileCalls(),
+        clock: any NetworkClock = SystemClock()
     ) throws -> (download: DownloadWriter, location: DownloadLocation) {
-        let location = try DownloadLocation(folder.file("out"), resource: "r")
-        let download = DownloadWriter(
-            try PartialFile(location),
-            DownloadPlan(resource: "r", boot: nil),
-            sha256: sha256,
-            meter: TransferMeter(kind: .downloading, clock: SystemClock()),
-            clock: SystemClock()
-        )
-        return (download, location)
+        let host = HostConfiguration(baseURL: URL(string: "http://example.com")) { $0.clock = clock }
+        let service = EasyNetworkService(host)
+        let operation = DownloadOperation(FileRequest(), to: folder.file("out"), service: service)
+        operation.sha256 = sha256
+        let location = try DownloadLocation(operation.destination, resource: "r")
+        let plan = DownloadPlan(resource: "r", boot: nil)
+        return (DownloadWriter(try PartialFile(location, calls: calls), plan, of: operation), location)
     }
 
     /// Makes a fetch without retries.
@@ -137,14 +137,14 @@ struct DownloadEndTests {
         let (download, location) = try download(in: folder)
         let transport = SteeredTransport()
         let fetch = try fetch(over: transport)
-        let first = Task { try await download.fetchMissing(fetch) }
+        let first = Task { try await download.fetchMissing(fetch).get() }
         let early = try #require(await transport.exchange(0))
         early.head(whole)
         early.body(data[0..<100])
         await expect(eventually { FileManager.default.contents(atPath: location.part)?.count == 100 })
         first.cancel()
         await #expect(throws: NetworkError.self) { try await first.value }
-        let second = Task { try await download.fetchMissing(fetch) }
+        let second = Task { try await download.fetchMissing(fetch).get() }
         let next = try #require(await transport.exchange(1))
         expect(next.request.headers["Range"], equals: "bytes=100-")
         early.body(data[100..<150])
@@ -179,12 +179,12 @@ struct DownloadEndTests {
                 await untilCancelled()
                 task.cancel()
                 return .failure(NetworkError(code: .cancelled))
-            }
+            }.get()
         }
         await asked.opened()
         first.cancel()
         await #expect(throws: NetworkError.self) { try await first.value }
-        let second = Task { try await download.fetchMissing(fetch) }
+        let second = Task { try await download.fetchMissing(fetch).get() }
         let next = try #require(await transport.exchange(0))
         next.head(whole)
         next.body(data[0..<100])
@@ -265,7 +265,7 @@ struct DownloadEndTests {
         let (download, location) = try download(in: folder, sha256: sha256)
         let (whole, data) = (whole, data)
         let transport = ScriptedTransport { _, _ in [.head(whole), .body(data), .end(TransportEnd())] }
-        try await download.fetchMissing(try fetch(over: transport))
+        try await download.fetchMissing(try fetch(over: transport)).get()
         return (download, location)
     }
 
@@ -303,30 +303,25 @@ struct DownloadEndTests {
     )
     func journalInTime(secondsForEach: TimeInterval) async throws {
         let folder = TestFolder()
-        let location = try DownloadLocation(folder.file("out"), resource: "r")
+        let journalPath = try DownloadLocation(folder.file("out"), resource: "r").journal
         let (clock, count) = (ManualClock(), 40_000_000)
         // How many bytes had come, and how many of them the journal had, when the next ones came.
         let moments = Locked<[(written: Int64, saved: Int64)]>([])
         var calls = FileCalls()
         let write = calls.write
         calls.write = { descriptor, bytes, count, offset in
-            let journal = ResumeJournal(at: location.journal)
+            let journal = ResumeJournal(at: journalPath)
             moments.withLock { $0.append((offset, journal?.segments.first?.count ?? 0)) }
             clock.advance(by: secondsForEach)
             return write(descriptor, bytes, count, offset)
         }
-        let download = DownloadWriter(
-            try PartialFile(location, calls: calls),
-            DownloadPlan(resource: "r", boot: nil),
-            meter: TransferMeter(kind: .downloading, clock: clock),
-            clock: clock
-        )
+        let (download, _) = try download(in: folder, calls: calls, clock: clock)
         let head = TransportHead(statusCode: 200, headers: ["Content-Length": "\(count)", "ETag": "\"a\""])
         let chunk = Data(count: 400_000)
         let transport = ScriptedTransport { _, _ in
             [.head(head)] + Array(repeating: .body(chunk), count: count / chunk.count) + [.end(TransportEnd())]
         }
-        try await download.fetchMissing(try fetch(over: transport))
+        try await download.fetchMissing(try fetch(over: transport)).get()
         await download.release()
         let all = moments.withLock { $0 }
         expect(all.count, equals: count / chunk.count)
