@@ -3,7 +3,8 @@
 /// The other exchanges wait in order, first for a place of their origin, then for a place in total. They do not wait
 /// inside libcurl or a URLSession, where their deadlines would already be running.
 struct ConnectionAdmission<Exchange: AnyObject> {
-    private struct Origin {
+    /// The exchanges in progress under one limit, and those that wait for it.
+    private struct Places {
         var underWay = 0
         var waiting = ArraySlice<Exchange>()
 
@@ -25,12 +26,11 @@ struct ConnectionAdmission<Exchange: AnyObject> {
 
     private let originLimit: Int
     private let totalLimit: Int
-    private var origins: [String: Origin] = [:]
+    private var origins: [String: Places] = [:]
     /// The limits of origins that differ from the rest.
     private var originLimits: [String: Int] = [:]
-    private var underWay = 0
-    /// Exchanges that have a place of their origin, and wait for a place in total.
-    private var waiting = ArraySlice<Exchange>()
+    /// The places in total. Waiting exchanges have a place of their origin.
+    private var total = Places()
 
     /// The maximum number of origins with their own limit. When it is reached, all of them are forgotten, and can be
     /// learned again.
@@ -51,21 +51,17 @@ struct ConnectionAdmission<Exchange: AnyObject> {
     /// - Returns: Whether the exchange can begin now. If not, it waits until ``end(origin:)`` or
     ///   ``setLimit(_:origin:)`` returns it.
     mutating func enter(_ exchange: Exchange, origin: String) -> Bool {
-        let limit = originLimits.isEmpty ? originLimit : limit(of: origin)
-        let hasPlace = origins[origin, default: Origin()].enter(exchange, limit: limit)
-        return hasPlace && enter(exchange)
+        let hasPlace = origins[origin, default: Places()].enter(exchange, limit: limit(of: origin))
+        return hasPlace && total.enter(exchange, limit: totalLimit)
     }
 
     /// Frees the place of an exchange that had begun.
     ///
     /// - Returns: The exchanges that begin now.
     mutating func end(origin: String) -> [Exchange] {
-        underWay -= 1
+        total.underWay -= 1
         var begun: [Exchange] = []
-        if let next = waiting.popFirst() {
-            underWay += 1
-            begun = [next]
-        }
+        if let next = total.next(limit: totalLimit) { begun = [next] }
         guard let index = origins.index(forKey: origin) else { return begun }
         origins.values[index].underWay -= 1
         if !origins.values[index].waiting.isEmpty { begun += fill(index, limit: limit(of: origin)) }
@@ -93,20 +89,11 @@ struct ConnectionAdmission<Exchange: AnyObject> {
         originLimits[origin] ?? originLimit
     }
 
-    private mutating func fill(_ index: Dictionary<String, Origin>.Index, limit: Int) -> [Exchange] {
+    private mutating func fill(_ index: Dictionary<String, Places>.Index, limit: Int) -> [Exchange] {
         var begun: [Exchange] = []
         while let next = origins.values[index].next(limit: limit) {
-            if enter(next) { begun.append(next) }
+            if total.enter(next, limit: totalLimit) { begun.append(next) }
         }
         return begun
-    }
-
-    private mutating func enter(_ exchange: Exchange) -> Bool {
-        guard underWay < totalLimit else {
-            waiting.append(exchange)
-            return false
-        }
-        underWay += 1
-        return true
     }
 }
