@@ -11,8 +11,7 @@ final class CurlBody {
         /// The next piece, nil after the last; or an error.
         var arrived: Result<Data?, NetworkError>?
         var reader: (any BodyReader)?
-        /// The number of this transmission. Data of an earlier transmission is ignored.
-        var sending = 0
+        /// Whether the transmission has ended. Its data is then ignored.
         var isOver = false
     }
 
@@ -27,7 +26,8 @@ final class CurlBody {
 
     private let stream: TransportBodyStream?
     private let wakeUp: @Sendable () -> Void
-    private let inbox = Locked(Inbox())
+    /// The inbox of this transmission.
+    private var inbox = Locked(Inbox())
     private var isAsking = false
     private var hasBegun = false
     /// Whether the stream has reported its end.
@@ -103,10 +103,8 @@ final class CurlBody {
         if let stream {
             guard stream.isReplayable || !hasBegun else { return false }
             endReading()
-            inbox.withLock { $0 = Inbox(sending: $0.sending + 1) }
-            piece = Data()
-            isAsking = false
-            isWhole = false
+            inbox = Locked(Inbox())
+            (piece, isAsking, isWhole) = (Data(), false, false)
         }
         position = 0
         return true
@@ -158,23 +156,19 @@ final class CurlBody {
         guard !isAsking else { return }
         isAsking = true
         hasBegun = true
-        let sending = inbox.withLock { $0.sending }
         // User code creates the bytes, so it runs on the work queue.
-        WorkQueue.shared.add { [inbox, wakeUp] in
-            Self.ask(stream, inbox, sending, wakeUp)
-        }
+        WorkQueue.shared.add { [inbox, wakeUp] in Self.ask(stream, inbox, wakeUp) }
     }
 
     private static func ask(
         _ stream: TransportBodyStream,
         _ inbox: Locked<Inbox>,
-        _ sending: Int,
         _ wakeUp: @escaping @Sendable () -> Void
     ) {
         /// - Returns: False if the transmission has ended.
         @Sendable func update(_ change: (inout Inbox) -> Void) -> Bool {
             inbox.withLock { inbox in
-                guard inbox.sending == sending, !inbox.isOver else { return false }
+                guard !inbox.isOver else { return false }
                 change(&inbox)
                 return true
             }
