@@ -81,8 +81,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
         case .open: break
         case .notOpened:
             guard claim() else {
-                let message = "the input stream was already used; return a new one"
-                return end(.failure(NetworkError(code: .invalidRequest, message: message)))
+                return end(.failure(.invalidRequest("the input stream was already used; return a new one")))
             }
             stream.open()
             state = .open

@@ -66,20 +66,15 @@ public final class TransportBodyStream: Sendable {
     /// Returns the error of a body with this number of bytes; nil if the length is correct.
     package func lengthError(_ count: Int) -> NetworkError? {
         guard let length, length != count else { return nil }
-        return NetworkError(
-            code: .invalidRequest,
-            message: "the body has \(count > length ? "more than" : "\(count) instead of") the \(length) bytes of its "
-                + "declared length"
-        )
+        let words = count > length ? "more than" : "\(count) instead of"
+        return .invalidRequest("the body has \(words) the \(length) bytes of its declared length")
     }
 
     /// Starts the body. This calls user code, so it must never happen on a transport's thread.
     package func reader() throws(NetworkError) -> any BodyReader {
         guard isReplayable || !hasBegun.exchange(true) else {
-            throw NetworkError(
-                code: .invalidRequest,
-                message: "the body can be read only once, and has been read; create a new one to send it again"
-            )
+            let fix = "create a new one to send it again"
+            throw .invalidRequest("the body can be read only once, and has been read; \(fix)")
         }
         do {
             return try makeReader()

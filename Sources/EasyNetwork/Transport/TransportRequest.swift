@@ -174,7 +174,7 @@ extension TransportRequest {
     /// - Throws: ``NetworkError/Code/invalidRequest`` with a message that explains how to fix it.
     package func check() throws(NetworkError) {
         guard ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false else {
-            throw Self.invalid("the URL must be an absolute http or https URL, but is \(url.withoutSecrets)")
+            throw .invalidRequest("the URL must be an absolute http or https URL, but is \(url.withoutSecrets)")
         }
         try checkMethod()
         try headers.checkSyntax()
@@ -182,14 +182,11 @@ extension TransportRequest {
 
     func checkMethod() throws(NetworkError) {
         guard HTTPSyntax.isToken(method.rawValue.utf8) else {
-            throw Self.invalid("the method \"\(method.rawValue.prefix(40))\" must be a token (RFC 9110, section 5.6.2)")
+            let name = method.rawValue.prefix(40)
+            throw .invalidRequest("the method \"\(name)\" must be a token (RFC 9110, section 5.6.2)")
         }
         // A client must not send content in a TRACE request (RFC 9110, section 9.3.8).
-        guard method.rawValue != "TRACE" || body == .none else { throw Self.invalid("a TRACE request takes no body") }
-    }
-
-    fileprivate static func invalid(_ message: String) -> NetworkError {
-        NetworkError(code: .invalidRequest, message: message)
+        if method.rawValue == "TRACE", body != .none { throw .invalidRequest("a TRACE request takes no body") }
     }
 }
 
@@ -200,16 +197,13 @@ extension HTTPHeaders {
     func checkSyntax() throws(NetworkError) {
         for field in self {
             guard HTTPSyntax.isToken(field.name.utf8) else {
-                throw TransportRequest.invalid(
-                    "the header name \"\(field.name.prefix(80))\" must be a token (RFC 9110, section 5.6.2)"
-                )
+                let name = field.name.prefix(80)
+                throw .invalidRequest("the header name \"\(name)\" must be a token (RFC 9110, section 5.6.2)")
             }
             // The message omits the value, because it can be a secret.
             guard HTTPSyntax.isFieldValue(field.raw.utf8) else {
-                let name = field.name.prefix(80)
-                throw TransportRequest.invalid(
-                    "the value of the header \(name) must not contain a line break or control character"
-                )
+                let rule = "must not contain a line break or control character"
+                throw .invalidRequest("the value of the header \(field.name.prefix(80)) \(rule)")
             }
             let mayBeMarked = field.value.utf8.contains { $0 >= 0x80 || $0 == UInt8(ascii: "%") }
             if mayBeMarked, SegmentMark.isIn(field.value) {
@@ -222,7 +216,7 @@ extension HTTPHeaders {
     /// wait for missing bytes.
     func checkFraming() throws(NetworkError) {
         if let field = first(where: \.isFraming) {
-            throw TransportRequest.invalid("the header \(field.name) follows from the body and must not be set")
+            throw .invalidRequest("the header \(field.name) follows from the body and must not be set")
         }
     }
 }

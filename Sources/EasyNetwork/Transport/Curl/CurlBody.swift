@@ -64,7 +64,7 @@ final class CurlBody {
         } catch {
             let reason = String(cString: strerror(error.code.rawValue))
             let what = error.code == .EISDIR ? "is not a regular file" : "cannot be read: \(reason)"
-            throw NetworkError(code: .invalidRequest, message: "the body's file \(file.path) \(what)")
+            throw .invalidRequest("the body's file \(file.path) \(what)")
         }
     }
 
@@ -112,7 +112,7 @@ final class CurlBody {
 
     private func readFile(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int {
         func failure(_ reason: String) -> NetworkError {
-            NetworkError(code: .invalidRequest, message: "the body's file cannot be read: \(reason)")
+            .invalidRequest("the body's file cannot be read: \(reason)")
         }
         let end = count ?? 0
         let wanted = Int(min(Int64(buffer.count), end - position))

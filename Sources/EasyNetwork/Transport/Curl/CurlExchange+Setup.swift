@@ -12,7 +12,7 @@ extension CurlExchange {
         handle.exchange = self
         guard let worker, let request else { return }
         guard target.isHTTPS || target.isHTTP else {
-            throw NetworkError(code: .invalidRequest, message: "\(target.address) must be an absolute http(s) URL")
+            throw .invalidRequest("\(target.address) must be an absolute http(s) URL")
         }
         if !handle.hasCommonOptions { try setCommonOptions(of: handle, worker) }
         if target.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle, worker.configuration.tls) }
@@ -127,9 +127,7 @@ extension CurlExchange {
         }
         if method == "HEAD" {
             // Without NOBODY, libcurl waits for the body that the response's Content-Length announces.
-            guard body == nil else {
-                throw NetworkError(code: .invalidRequest, message: "a HEAD request takes no body")
-            }
+            guard body == nil else { throw .invalidRequest("a HEAD request takes no body") }
             handle.needsReset = true
             try handle.set(CCURLOPT_NOBODY, 1)
         } else if let body {
@@ -200,9 +198,8 @@ extension ProxyConfiguration {
         guard case .url(let url) = self,
             !Self.curlSchemes.contains(url.scheme?.lowercased() ?? "") || url.host?.isEmpty ?? true || url.port == nil
         else { return nil }
-        return NetworkError(
-            code: .invalidRequest,
-            message: "\(url.withoutSecrets) is not a proxy URL: it needs one of the schemes "
+        return .invalidRequest(
+            "\(url.withoutSecrets) is not a proxy URL: it needs one of the schemes "
                 + Self.curlSchemes.joined(separator: ", ") + ", a host and a port"
         )
     }

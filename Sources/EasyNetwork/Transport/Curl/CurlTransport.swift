@@ -94,16 +94,15 @@ enum CurlLibrary {
         }
         if let reason {
             let name = path ?? "libcurl.so.4"
-            return NetworkError(
-                code: .invalidRequest,
-                message: "libcurl 7.81 or later is needed; \(name) cannot be used: \(reason.withoutFullStop). "
+            return .invalidRequest(
+                "libcurl 7.81 or later is needed; \(name) cannot be used: \(reason.withoutFullStop). "
                     + "Install a recent version, for example with \"apt-get install libcurl4\", or give the host a "
                     + "URLSessionTransport, whose limits the article Transports lists"
             )
         }
         // Foundation also initializes libcurl, which counts the calls.
         guard ccurl_global_init(CCURL_GLOBAL_DEFAULT) == CCURLE_OK else {
-            return NetworkError(code: .invalidRequest, message: "libcurl cannot be initialized")
+            return .invalidRequest("libcurl cannot be initialized")
         }
         ccurl_trace_http2()
         // OpenSSL has registered its own handler by now. Handlers run in the reverse order, so this one runs before it.

@@ -87,6 +87,6 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func failure(_ text: String, _ reason: String) -> NetworkError {
-        NetworkError(code: .invalidRequest, message: "'\(text.prefix(80))' is not a public key pin: \(reason)")
+        .invalidRequest("'\(text.prefix(80))' is not a public key pin: \(reason)")
     }
 }

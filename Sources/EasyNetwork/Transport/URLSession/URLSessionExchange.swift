@@ -175,10 +175,8 @@ final class URLSessionExchange: TransportExchange {
         #if canImport(Darwin)
         // A session would end the request with −1103, "resource exceeds maximum size".
         guard request.method != .get || !request.hasBody else {
-            throw NetworkError(
-                code: .invalidRequest,
-                message: "URLSession cannot send a body with GET; use another method, or send the values in the query"
-            )
+            let fix = "use another method, or send the values in the query"
+            throw .invalidRequest("URLSession cannot send a body with GET; \(fix)")
         }
         #endif
         // A session would set the type of a form. This type has the same meaning as none (RFC 9110, section 8.3).
@@ -193,7 +191,7 @@ final class URLSessionExchange: TransportExchange {
         case .file(let url):
             // With a directory, the task would hang until the timeout.
             guard (try? url.resourceValues(forKeys: [.isRegularFileKey]))?.isRegularFile == true else {
-                throw NetworkError(code: .invalidRequest, message: "the body's file \(url.path) is not a regular file")
+                throw .invalidRequest("the body's file \(url.path) is not a regular file")
             }
             let count = try request.body.length()
             state.withLock { $0.fileCount = count }
@@ -316,8 +314,7 @@ final class URLSessionExchange: TransportExchange {
         var failure = error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) }
         // The file became longer, so the session has sent a part of it as if it was complete.
         if error == nil, let count = stopped.fileCount, (try? request.body.length()) ?? count > count {
-            let message = "the body's file cannot be read: it became longer while it was sent"
-            failure = NetworkError(code: .invalidRequest, message: message)
+            failure = .invalidRequest("the body's file cannot be read: it became longer while it was sent")
         }
         end(stopped, failure)
     }

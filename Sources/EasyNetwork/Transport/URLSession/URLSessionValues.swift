@@ -31,7 +31,7 @@ extension URLSessionConfiguration {
     /// Returns the reason why a session does not support a configuration; nil if it does.
     static func problem(with configuration: TransportConfiguration) -> NetworkError? {
         func problem(_ what: String) -> NetworkError {
-            NetworkError(code: .invalidRequest, message: "URLSession does not support \(what) here; CurlTransport does")
+            .invalidRequest("URLSession does not support \(what) here; CurlTransport does")
         }
         let tls = configuration.tls
         if tls.clientCertificate != nil { return problem("client certificates from PEM files") }
