@@ -133,7 +133,7 @@ extension CurlExchange {
         } else if let body {
             handle.needsReset = true
             try handle.set(CCURLOPT_UPLOAD, 1)
-            try handle.setBodyCount(body.count ?? -1)
+            try handle.check(ccurl_set_offset(handle.easy, CCURLOPT_INFILESIZE_LARGE, body.count ?? -1))
             setBodyCallbacks(of: handle)
         }
         if method != handle.method || body != nil { try request.checkMethod() }

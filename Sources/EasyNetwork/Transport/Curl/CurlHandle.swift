@@ -113,8 +113,7 @@ final class CurlHandle {
     }
 
     func set(_ option: ccurl_option, _ value: Int) throws(NetworkError) {
-        let result = ccurl_set_long(easy, option, value)
-        guard result == CCURLE_OK else { throw error(result) }
+        try check(ccurl_set_long(easy, option, value))
     }
 
     /// Sets a string option.
@@ -123,32 +122,24 @@ final class CurlHandle {
     func set(_ option: ccurl_option, _ value: String?) throws(NetworkError) {
         guard let value else { return try check(ccurl_set_string(easy, option, nil)) }
         // `withCString` avoids the copy that passing a String as an argument would make.
-        let result = value.withCString { ccurl_set_string(easy, option, $0) }
-        guard result == CCURLE_OK else { throw error(result) }
+        try check(value.withCString { ccurl_set_string(easy, option, $0) })
     }
 
     func setAddress(_ address: String) throws(NetworkError) {
         guard address != self.address else { return }
-        self.address = nil
         try set(CCURLOPT_URL, address)
         self.address = address
     }
 
     func setMethod(_ method: String) throws(NetworkError) {
         guard method != self.method else { return }
-        self.method = nil
         try set(CCURLOPT_CUSTOMREQUEST, method)
         self.method = method
     }
 
-    func setBodyCount(_ count: Int64) throws(NetworkError) {
-        try check(ccurl_set_offset(easy, CCURLOPT_INFILESIZE_LARGE, count))
-    }
-
     func setHeaders(_ headerList: CurlHeaderList) throws(NetworkError) {
         guard headerList !== self.headerList else { return }
-        let result = ccurl_set_list(easy, CCURLOPT_HTTPHEADER, headerList.list)
-        guard result == CCURLE_OK else { throw error(result) }
+        try check(ccurl_set_list(easy, CCURLOPT_HTTPHEADER, headerList.list))
         // Release the previous list only now. Until this point libcurl has a pointer to it.
         self.headerList = headerList
     }
@@ -165,9 +156,8 @@ final class CurlHandle {
 
     /// Returns a time that libcurl reports in microseconds, in seconds; nil if the transfer has not reached it.
     func seconds(_ info: ccurl_info) -> Double? {
-        var microseconds: Int64 = 0
-        guard ccurl_get_offset(easy, info, &microseconds) == CCURLE_OK, microseconds > 0 else { return nil }
-        return Double(microseconds) / 1_000_000
+        let microseconds = offset(info)
+        return microseconds > 0 ? Double(microseconds) / 1_000_000 : nil
     }
 
     func check(_ result: ccurl_code) throws(NetworkError) {
