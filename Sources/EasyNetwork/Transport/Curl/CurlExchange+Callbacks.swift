@@ -68,7 +68,7 @@ extension CurlExchange {
                 return 0
             }
         }
-        handle.report()
+        handle.isReporting = true
     }
 
     /// Makes libcurl report to this exchange whether TLS is open, the last time when it considers the message complete.

@@ -294,7 +294,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // A server that responds has processed the message, regardless of its earlier reports.
             isRefused = false
             // All relevant reports arrive before the response, and each one costs time.
-            if let handle, handle.isReporting { handle.stopReports() }
+            if let handle, handle.isReporting { handle.isReporting = false }
             connection?.isSendingBody = false
         }
         do throws(NetworkError) {

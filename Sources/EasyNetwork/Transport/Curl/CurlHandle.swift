@@ -49,8 +49,10 @@ final class CurlHandle {
     var needsReset = false
     /// Whether a message waits for a connection that is being established.
     var waitsForConnection = false
-    /// Whether libcurl reports its actions to the exchange.
-    private(set) var isReporting = false
+    /// Whether libcurl reports its actions to the debug function.
+    var isReporting = false {
+        didSet { _ = ccurl_set_long(easy, CCURLOPT_VERBOSE, isReporting ? 1 : 0) }
+    }
 
     /// Creates a handle.
     ///
@@ -95,17 +97,6 @@ final class CurlHandle {
         // Setting a pointer of a known option cannot fail.
         _ = ccurl_set_pointer(easy, CCURLOPT_ERRORBUFFER, errorText)
         return true
-    }
-
-    /// Makes libcurl report its actions to the debug function, until ``stopReports()``.
-    func report() {
-        isReporting = true
-        _ = ccurl_set_long(easy, CCURLOPT_VERBOSE, 1)
-    }
-
-    func stopReports() {
-        isReporting = false
-        _ = ccurl_set_long(easy, CCURLOPT_VERBOSE, 0)
     }
 
     func error(_ result: ccurl_code) -> NetworkError {

@@ -302,7 +302,7 @@ final class CurlWorker {
             underWayCount -= 1
             ccurl_multi_remove_handle(multi, handle.easy)
         }
-        if handle.isReporting { handle.stopReports() }
+        if handle.isReporting { handle.isReporting = false }
         (handle.exchange, exchange.handle) = (nil, nil)
     }
 
