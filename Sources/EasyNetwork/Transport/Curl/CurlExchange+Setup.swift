@@ -67,8 +67,7 @@ extension CurlExchange {
         // libcurl before 7.87 does not have it.
         if worker.libcurl >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }
         try handle.set(CCURLOPT_PATH_AS_IS, 1)
-        if let problem = worker.proxyProblem { throw problem }
-        if let proxy = worker.proxy {
+        if let proxy = try worker.proxy.get() {
             try handle.set(CCURLOPT_PROXY, proxy)
             // Without this option, the exceptions of the environment would apply to this proxy, too.
             try handle.set(CCURLOPT_NOPROXY, "")
@@ -169,12 +168,17 @@ extension CurlExchange {
 extension ProxyConfiguration {
     private static let curlSchemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// The proxy in the form that libcurl requires: nil for the environment's proxy, empty for no proxy.
-    var curlProxy: String? {
+    /// The proxy in the form that libcurl requires: nil for the environment's proxy, empty for no proxy. A failure is
+    /// the reason why libcurl cannot use the proxy.
+    var curlProxy: Result<String?, NetworkError> {
         switch self {
-        case .system: nil
-        case .none: ""
-        case .url(let url): url.absoluteString
+        case .system: return .success(nil)
+        case .none: return .success("")
+        case .url(let url):
+            let isKnown = Self.curlSchemes.contains(url.scheme?.lowercased() ?? "")
+            if isKnown, url.host?.isEmpty == false, url.port != nil { return .success(url.absoluteString) }
+            let needs = "it needs one of the schemes \(Self.curlSchemes.joined(separator: ", ")), a host and a port"
+            return .failure(.invalidRequest("\(url.withoutSecrets) is not a proxy URL: \(needs)"))
         }
     }
 
@@ -191,17 +195,6 @@ extension ProxyConfiguration {
         case .url(let url): url.user != nil && url.scheme?.lowercased().hasPrefix("http") == true
         case .system: Self.systemProxies.contains { $0.contains("@") }
         }
-    }
-
-    /// The reason why libcurl cannot use this proxy; nil if it can.
-    var curlProblem: NetworkError? {
-        guard case .url(let url) = self,
-            !Self.curlSchemes.contains(url.scheme?.lowercased() ?? "") || url.host?.isEmpty ?? true || url.port == nil
-        else { return nil }
-        return .invalidRequest(
-            "\(url.withoutSecrets) is not a proxy URL: it needs one of the schemes "
-                + Self.curlSchemes.joined(separator: ", ") + ", a host and a port"
-        )
     }
 }
 

@@ -7,10 +7,8 @@ import Foundation
 final class CurlWorker {
     let clock: any NetworkClock
     let configuration: TransportConfiguration
-    /// The reason why the configuration's proxy cannot be used; nil if it can.
-    let proxyProblem: NetworkError?
-    /// The configuration's proxy in libcurl's form; nil for the environment's proxy.
-    let proxy: String?
+    /// The configuration's proxy, see ``ProxyConfiguration/curlProxy``.
+    let proxy: Result<String?, NetworkError>
     /// Whether the environment has a proxy, when the loop begins.
     let hasSystemProxy = !ProxyConfiguration.systemProxies.isEmpty
     /// Whether libcurl has credentials that a proxy can require.
@@ -76,7 +74,6 @@ final class CurlWorker {
         configuration = loop.configuration
         now = clock.now
         lastTarget = loop.noTarget
-        proxyProblem = configuration.proxy.curlProblem
         proxy = configuration.proxy.curlProxy
         hasProxyPassword = configuration.proxy.hasPassword
         admission = ConnectionAdmission(
