@@ -90,7 +90,8 @@ extension CurlExchange {
             guard CurlLibrary.keepsAuthorities else { break }
             // The securing callback adds the folder again.
             try handle.set(CCURLOPT_CAPATH, nil)
-            try handle.set(CCURLOPT_CA_CACHE_TIMEOUT, CurlWorker.authoritiesAge)
+            // The system's file of authorities is parsed again after an hour.
+            try handle.set(CCURLOPT_CA_CACHE_TIMEOUT, 3_600)
         case .dangerouslyTrustingEveryServer:
             try handle.set(CCURLOPT_SSL_VERIFYPEER, 0)
             try handle.set(CCURLOPT_SSL_VERIFYHOST, 0)
@@ -120,10 +121,8 @@ extension CurlExchange {
         let method = request.method.rawValue
         // Requests with these methods state that they have no body (RFC 9110, section 8.6).
         let saysLength = method == "POST" || method == "PUT" || method == "PATCH"
-        switch request.body {
-        case .none: body = try saysLength ? CurlBody(.data(Data()), wakeUp: bodyHasBytes) : nil
-        default: body = try CurlBody(request.body, wakeUp: bodyHasBytes)
-        }
+        body = try CurlBody(request.body, wakeUp: bodyHasBytes)
+        if saysLength, body == nil { body = try CurlBody(.data(Data()), wakeUp: bodyHasBytes) }
         if method == "HEAD" {
             // Without NOBODY, libcurl waits for the body that the response's Content-Length announces.
             guard body == nil else { throw .invalidRequest("a HEAD request takes no body") }

@@ -44,8 +44,6 @@ final class CurlWorker {
     /// The TLS sessions of all connections, so that a later connection to a host needs no full handshake. A handle of
     /// its own would lose them with its message.
     let tlsSessions = ccurl_session_share_init()
-    /// The time in seconds after which the system's file of authorities is parsed again.
-    static let authoritiesAge = 3_600
 
     private let loop: CurlLoop
     private let multi: UnsafeMutableRawPointer
