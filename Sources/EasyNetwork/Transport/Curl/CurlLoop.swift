@@ -78,25 +78,19 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Takes everything that has arrived. After the last time, nothing more arrives.
+    /// Takes everything that has arrived. After the last time, nothing more arrives for this thread.
     ///
-    /// - Parameter exchanges: An empty array, whose storage is used for the next arrivals.
-    func take(into exchanges: inout [CurlExchange]) -> (isTimerDue: Bool, isLast: Bool) {
+    /// - Parameters:
+    ///   - exchanges: An empty array, whose storage is used for the next arrivals.
+    ///   - isLast: Whether the thread cannot continue. The next exchange then begins another thread.
+    func take(into exchanges: inout [CurlExchange], isLast: Bool = false) -> (isTimerDue: Bool, isLast: Bool) {
         inbox.withLock { inbox in
             defer { inbox.isTimerDue = false }
             inbox.isWaiting = false
-            if inbox.isStopping { inbox.multi = nil }
+            let isLast = isLast || inbox.isStopping
+            if isLast { inbox.multi = nil }
             swap(&inbox.exchanges, &exchanges)
-            return (inbox.isTimerDue, inbox.isStopping)
-        }
-    }
-
-    /// Takes everything that has arrived, for a thread that cannot continue. The next exchange begins another thread.
-    func close() -> [CurlExchange] {
-        inbox.withLock { inbox in
-            inbox.multi = nil
-            inbox.isWaiting = false
-            return inbox.exchanges.take()
+            return (inbox.isTimerDue, isLast)
         }
     }
 

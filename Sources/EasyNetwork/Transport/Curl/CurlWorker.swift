@@ -110,7 +110,7 @@ final class CurlWorker {
         for exchange in exchanges { end(exchange, error, admitsNext: false) }
         // Close the loop only after all of this thread's exchanges have ended. Otherwise the next thread could receive
         // a cancellation of one of them.
-        for exchange in loop.close() { attend(to: exchange) }
+        takeIn(isLast: true)
         for exchange in exchanges { end(exchange, error, admitsNext: false) }
         idleHandles = []
         ccurl_multi_cleanup(multi)
@@ -122,9 +122,11 @@ final class CurlWorker {
 
     /// Takes the commands.
     ///
+    /// - Parameter isLast: Whether the thread cannot continue.
     /// - Returns: Whether no more commands will arrive.
-    private func takeIn() -> Bool {
-        let (isTimerDue, isLast) = loop.take(into: &arrived)
+    @discardableResult
+    private func takeIn(isLast: Bool = false) -> Bool {
+        let (isTimerDue, isLast) = loop.take(into: &arrived, isLast: isLast)
         now = clock.now
         if isTimerDue { deadlines.timerFired() }
         for exchange in arrived { attend(to: exchange) }
