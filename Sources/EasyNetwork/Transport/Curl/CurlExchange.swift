@@ -289,15 +289,19 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// - Returns: False if the transfer must be aborted.
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {
         moved()
-        guard !target.isHTTPS || isReused != nil else { return received(tunnelLine: line) }
-        if head.byteCount == 0 {
-            // A server that responds has processed the message, regardless of its earlier reports.
-            isRefused = false
-            // All relevant reports arrive before the response, and each one costs time.
-            if let handle, handle.isReporting { handle.isReporting = false }
-            connection?.isSendingBody = false
-        }
         do throws(NetworkError) {
+            guard !target.isHTTPS || isReused != nil else {
+                if tunnel == nil { tunnel = CurlTunnel() }
+                try tunnel?.add(line)
+                return true
+            }
+            if head.byteCount == 0 {
+                // A server that responds has processed the message, regardless of its earlier reports.
+                isRefused = false
+                // All relevant reports arrive before the response, and each one costs time.
+                if let handle, handle.isReporting { handle.isReporting = false }
+                connection?.isSendingBody = false
+            }
             guard let parsed = try head.add(line) else { return true }
             guard !isCancelled else { return false }
             try received(parsed)
@@ -334,15 +338,6 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         } else {
             events?(.head(head))
         }
-    }
-
-    private func received(tunnelLine line: UnsafeRawBufferPointer) -> Bool {
-        var tunnel = tunnel ?? CurlTunnel()
-        defer { self.tunnel = tunnel }
-        if tunnel.add(line) { return true }
-        let tooLong = NetworkError(code: .badServerResponse, message: "the header fields of the proxy are too long")
-        failure = tunnel.challengeCount > CurlTunnel.challengeLimit ? tunnel.refusal(hasPassword: true) : tooLong
-        return false
     }
 
     /// Whether libcurl mistakes a TLS connection that was cut for one that the server has closed. From 8.14.1 on,

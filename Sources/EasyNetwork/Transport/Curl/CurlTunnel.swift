@@ -9,7 +9,7 @@ struct CurlTunnel {
     /// The status of the last response; 0 before the first.
     private(set) var statusCode = 0
     /// The number of 407 responses.
-    private(set) var challengeCount = 0
+    private var challengeCount = 0
     /// Whether a response has begun and its head is incomplete.
     private(set) var isInHead = false
     private var reason = ""
@@ -19,10 +19,12 @@ struct CurlTunnel {
 
     /// Adds a line of a response.
     ///
-    /// - Returns: False if the proxy must receive no further replies.
-    mutating func add(_ line: UnsafeRawBufferPointer) -> Bool {
+    /// - Throws: The reason why the proxy must receive no further replies.
+    mutating func add(_ line: UnsafeRawBufferPointer) throws(NetworkError) {
         byteCount += line.count
-        guard byteCount <= CurlHead.byteLimit else { return false }
+        guard byteCount <= CurlHead.byteLimit else {
+            throw NetworkError(code: .badServerResponse, message: "the header fields of the proxy are too long")
+        }
         isInHead = line.count > 2
         if line.starts(with: "HTTP/".utf8) {
             let words = String(decoding: line.prefix(200), as: UTF8.self).split(separator: " ", maxSplits: 2)
@@ -33,7 +35,7 @@ struct CurlTunnel {
         }
         // A malformed line costs the fields, but not the tunnel, because libcurl has read the line as well.
         if let whole = try? head.add(line) { headers = whole.head.headers }
-        return challengeCount <= Self.challengeLimit
+        if challengeCount > Self.challengeLimit, let refusal = refusal(hasPassword: true) { throw refusal }
     }
 
     /// Returns the reason why there is no tunnel; nil if the proxy did not refuse one.
