@@ -15,7 +15,7 @@ enum CurlReport: Equatable {
     case lastStream(Int)
 
     init?(_ text: UnsafeRawBufferPointer) {
-        var rest = Reader(bytes: text)
+        var rest = Reader(rest: text[...])
         if rest.skip("[HTTP/2] [") {
             guard rest.number() != nil, rest.skip("] ") else { return nil }
             if rest.skip("RESET: REFUSED_STREAM") {
@@ -39,32 +39,19 @@ enum CurlReport: Equatable {
 
     /// Reads text from its beginning. About twenty lines are read for each message over HTTP/2.
     private struct Reader {
-        let bytes: UnsafeRawBufferPointer
-        private var position = 0
-
-        init(bytes: UnsafeRawBufferPointer) {
-            self.bytes = bytes
-        }
+        var rest: Slice<UnsafeRawBufferPointer>
 
         mutating func skip(_ text: StaticString) -> Bool {
-            let count = text.utf8CodeUnitCount
-            guard bytes.count - position >= count, let start = bytes.baseAddress,
-                memcmp(start + position, text.utf8Start, count) == 0
-            else { return false }
-            position += count
+            guard text.withUTF8Buffer({ rest.starts(with: $0) }) else { return false }
+            rest = rest.dropFirst(text.utf8CodeUnitCount)
             return true
         }
 
         /// Reads digits; nil if there are none, or more than the 18 for which an `Int` has room.
         mutating func number() -> Int? {
-            let start = position
-            var number = 0
-            while position < bytes.count, bytes[position].isDigit {
-                guard position < start + 18 else { return nil }
-                number = 10 * number + Int(bytes[position] - UInt8(ascii: "0"))
-                position += 1
-            }
-            return position > start ? number : nil
+            let digits = rest.prefix(while: \.isDigit)
+            rest = rest[digits.endIndex...]
+            return (1...18).contains(digits.count) ? digits.reduce(0) { 10 * $0 + Int($1 - UInt8(ascii: "0")) } : nil
         }
     }
 }
