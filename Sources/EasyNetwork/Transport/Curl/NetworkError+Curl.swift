@@ -9,12 +9,8 @@ extension NetworkError {
     ///   - detail: libcurl's message for this case; can be empty.
     ///   - systemError: The `errno` of the last connection that libcurl tried; 0 if there was none.
     init(curl result: ccurl_code, detail: String, systemError: Int = 0) {
-        self.init(
-            code: Code(curl: result),
-            message: Redaction.standard.transportWords(
-                detail.isEmpty ? String(cString: ccurl_easy_strerror(result)) : detail
-            )
-        )
+        let words = detail.isEmpty ? String(cString: ccurl_easy_strerror(result)) : detail
+        self.init(code: Code(curl: result), message: Redaction.standard.transportWords(words))
         if result == CCURLE_COULDNT_CONNECT, [ENETUNREACH, ENETDOWN].contains(where: { $0 == systemError }) {
             code = .notConnected
         }
@@ -23,11 +19,8 @@ extension NetworkError {
         // With TLS 1.3, a server rejects the client's certificate after the client's part of the handshake. Other
         // alerts do not show whether the request was sent before.
         let isAlert = detail.contains("SSL") && detail.contains(" alert ")
-        if result == CCURLE_RECV_ERROR || result == CCURLE_SEND_ERROR, isAlert,
-            detail.contains("certificate") || detail.contains("unknown ca")
-        {
-            code = .tls
-        }
+        let isOfCertificate = detail.contains("certificate") || detail.contains("unknown ca")
+        if result == CCURLE_RECV_ERROR || result == CCURLE_SEND_ERROR, isAlert, isOfCertificate { code = .tls }
         if result == CCURLE_OUT_OF_MEMORY || result == CCURLE_TOO_LARGE {
             message = "a header line is longer than libcurl accepts, or no memory is left"
         }
@@ -46,14 +39,10 @@ extension NetworkError.Code {
             CCURLE_SSL_ISSUER_ERROR, CCURLE_SSL_PINNEDPUBKEYNOTMATCH, CCURLE_SSL_INVALIDCERTSTATUS,
             CCURLE_SSL_CLIENTCERT:
             self = .tls
-        case CCURLE_OPERATION_TIMEDOUT:
-            self = .timedOut
-        case CCURLE_UNSUPPORTED_PROTOCOL, CCURLE_WEIRD_SERVER_REPLY:
-            // Schemes other than http and https never reach this point. libcurl reports bytes that are not HTTP like
-            // this.
-            self = .badServerResponse
-        case CCURLE_OUT_OF_MEMORY, CCURLE_TOO_LARGE:
-            // libcurl reports a header line that is too long with either code.
+        case CCURLE_OPERATION_TIMEDOUT: self = .timedOut
+        case CCURLE_UNSUPPORTED_PROTOCOL, CCURLE_WEIRD_SERVER_REPLY, CCURLE_OUT_OF_MEMORY, CCURLE_TOO_LARGE:
+            // Schemes other than http and https never reach this point. libcurl reports bytes that are not HTTP with
+            // the first two codes, and a header line that is too long with either of the others.
             self = .badServerResponse
         case CCURLE_BAD_CONTENT_ENCODING, CCURLE_WRITE_ERROR:
             // A write error without a failure of this package's callback comes from removing a coding.
