@@ -22,7 +22,6 @@ final class URLSessionExchange: TransportExchange {
         var isStopped = false
         var task: URLSessionTask?
         var watch: DeadlineWatch?
-        var timer: (any ClockTimer)?
         var hasHead = false
         /// Whether the response has several parts, each of which the session reports with a head.
         var isInParts = false
@@ -66,6 +65,8 @@ final class URLSessionExchange: TransportExchange {
     /// The clock. It must not be called under the lock, because it can be user code.
     let clock: any NetworkClock
     private let state: Locked<State>
+    /// The time of the next check of the deadlines.
+    private let alarm = Alarm()
     private let maximumDecodedBodyCount: Int?
     private let submitted: TimeInterval
 
@@ -379,7 +380,7 @@ final class URLSessionExchange: TransportExchange {
     }
 
     private func end(_ stopped: State, _ error: NetworkError?) {
-        stopped.timer?.cancel()
+        alarm.set(nil, clock) {}
         stopped.spool?.cancel()
         if let file = stopped.spoolFile { try? FileManager.default.removeItem(at: file) }
         var error = error
@@ -406,14 +407,9 @@ final class URLSessionExchange: TransportExchange {
         do throws(NetworkError) {
             let delay = try state.withLock { $0.watch }?.timeLeft(now: now) ?? .infinity
             guard delay.isFinite else { return }
-            let timer = clock.schedule(after: delay) { self.checkDeadlines(due: now + delay) }
-            // Keep only one timer.
-            let unneeded = state.withLock { state in
-                if state.isStopped { return timer as (any ClockTimer)? }
-                defer { state.timer = timer }
-                return state.timer
-            }
-            unneeded?.cancel()
+            alarm.set(now + delay, clock) { [weak self] in self?.checkDeadlines(due: now + delay) }
+            // The exchange might have ended meanwhile.
+            if state.withLock({ $0.isStopped }) { alarm.set(nil, clock) {} }
         } catch {
             stop(error)
         }
