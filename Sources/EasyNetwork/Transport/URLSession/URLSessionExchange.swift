@@ -320,13 +320,6 @@ final class URLSessionExchange: TransportExchange {
         end(stopped, failure)
     }
 
-    /// Ends the exchange. The complete response has arrived, but the task would wait for credentials.
-    func completedWithChallenge() {
-        guard let stopped = markStopped() else { return }
-        stopped.task?.cancel()
-        end(stopped, nil)
-    }
-
     // MARK: - Ending
 
     func cancel() {
@@ -361,7 +354,10 @@ final class URLSessionExchange: TransportExchange {
     }
     #endif
 
-    func stop(_ error: NetworkError) {
+    /// Ends the exchange, and cancels its task.
+    ///
+    /// - Parameter error: The error; nil if the complete response has arrived.
+    func stop(_ error: NetworkError?) {
         guard let stopped = markStopped() else { return }
         stopped.task?.cancel()
         queue.addOperation { self.end(stopped, error) }

@@ -140,7 +140,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         #else
         // A task whose challenge gets default handling never completes on Linux. The complete 401 has arrived by now,
         // and challenges occur only for credentials.
-        exchange(for: task)?.completedWithChallenge()
+        exchange(for: task)?.stop(nil)
         #endif
     }
 
