@@ -22,7 +22,13 @@ extension URLSessionConfiguration {
         switch configuration.proxy {
         case .system: break
         case .none: session.connectionProxyDictionary = [:]
-        case .url(let url): session.connectionProxyDictionary = proxyDictionary(url)
+        case .url(let url):
+            let (host, port) = (url.host ?? "", url.port ?? 80)
+            // The keys of CFNetwork, some of which have no constant on iOS.
+            session.connectionProxyDictionary = [
+                "HTTPEnable": 1, "HTTPProxy": host, "HTTPPort": port,
+                "HTTPSEnable": 1, "HTTPSProxy": host, "HTTPSPort": port,
+            ]
         }
         #endif
         return session
@@ -50,18 +56,6 @@ extension URLSessionConfiguration {
         #endif
         return nil
     }
-
-    #if canImport(Darwin)
-    /// Returns a proxy dictionary with the keys of CFNetwork, some of which have no constant on iOS.
-    private static func proxyDictionary(_ url: URL) -> [AnyHashable: Any] {
-        let host = url.host ?? ""
-        let port = url.port ?? 80
-        return [
-            "HTTPEnable": 1, "HTTPProxy": host, "HTTPPort": port,
-            "HTTPSEnable": 1, "HTTPSProxy": host, "HTTPSPort": port,
-        ]
-    }
-    #endif
 }
 
 extension HTTPHeaders {
@@ -197,21 +191,14 @@ extension TransportMetrics {
         bytesReceived = Int(
             clamping: transaction.countOfResponseHeaderBytesReceived + transaction.countOfResponseBodyBytesReceived
         )
-        networkProtocol = Self.name(ofProtocol: transaction.networkProtocolName)
+        // The name in the status line for an ALPN name (RFC 7301, section 6).
+        networkProtocol = transaction.networkProtocolName.map {
+            ["h2": "HTTP/2", "h3": "HTTP/3"][$0] ?? $0.uppercased()
+        }
         isReusedConnection = transaction.isReusedConnection
         remoteAddress = transaction.remoteAddress.map { address in
             let host = address.contains(":") ? "[\(address)]" : address
             return transaction.remotePort.map { "\(host):\($0)" } ?? host
-        }
-    }
-
-    /// Returns the name in the status line for an ALPN name (RFC 7301, section 6).
-    private static func name(ofProtocol name: String?) -> String? {
-        switch name {
-        case "h2"?: "HTTP/2"
-        case "h3"?: "HTTP/3"
-        case let name?: name.uppercased()
-        case nil: nil
         }
     }
 }
