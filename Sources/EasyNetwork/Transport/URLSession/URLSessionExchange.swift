@@ -312,7 +312,8 @@ final class URLSessionExchange: TransportExchange {
             let message = "the server's certificate is not trusted"
             return end(stopped, NetworkError(code: .tls, message: message, underlying: error))
         }
-        var failure = error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) }
+        let isSecure = request.url.scheme?.lowercased() == "https"
+        var failure = error.map { NetworkError(transport: $0, isSecure: isSecure, hasHead: stopped.hasHead) }
         // The file became longer, so the session has sent a part of it as if it was complete.
         if error == nil, let count = stopped.fileCount, (try? request.body.length()) ?? count > count {
             failure = .invalidRequest("the body's file cannot be read: it became longer while it was sent")

@@ -109,11 +109,8 @@ extension NetworkError {
         let isRefusedBySystem = kind == .appTransportSecurityRequiresSecureConnection
         // On Linux the message comes from libcurl.
         let words = Redaction.standard.transportWords((error as NSError).localizedDescription)
-        self.init(
-            code: Code(kind, isSecure: isSecure, hasHead: hasHead),
-            message: isRefusedBySystem ? Self.transportSecurity : words,
-            underlying: error
-        )
+        let message = isRefusedBySystem ? Self.transportSecurity : words
+        self.init(code: Code(kind, isSecure: isSecure, hasHead: hasHead), message: message, underlying: error)
     }
 
     private static let transportSecurity = """
@@ -125,8 +122,7 @@ extension NetworkError {
 extension NetworkError.Code {
     fileprivate init(_ code: URLError.Code, isSecure: Bool, hasHead: Bool) {
         switch code {
-        case .timedOut:
-            self = .timedOut
+        case .timedOut: self = .timedOut
         case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile, .dataLengthExceedsMaximum,
             .appTransportSecurityRequiresSecureConnection:
             // A retry does not help: a session never sends the body of a GET, and App Transport Security refuses each
@@ -134,21 +130,16 @@ extension NetworkError.Code {
             self = .invalidRequest
         case .notConnectedToInternet, .internationalRoamingOff, .callIsActive, .dataNotAllowed:
             self = .notConnected
-        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost:
-            self = .cannotConnect
+        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost: self = .cannotConnect
         case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
             .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
             .clientCertificateRequired:
             self = .tls
-        case .cannotDecodeRawData, .cannotDecodeContentData:
-            self = .cannotParseResponse
-        case .cannotParseResponse:
-            self = .badServerResponse
+        case .cannotDecodeRawData, .cannotDecodeContentData: self = .cannotParseResponse
+        case .cannotParseResponse: self = .badServerResponse
         #if canImport(Darwin)
-        case .badServerResponse:
-            self = .badServerResponse
-        case .unsupportedURL:
-            self = .invalidRequest
+        case .badServerResponse: self = .badServerResponse
+        case .unsupportedURL: self = .invalidRequest
         #else
         case .unsupportedURL:
             // Schemes other than http and https never reach this point. Foundation reports bytes that are not HTTP like
@@ -158,15 +149,8 @@ extension NetworkError.Code {
             // Foundation reports every TLS failure, every truncated body and every malformed header as unknown.
             self = hasHead || !isSecure ? .connectionLost : .tls
         #endif
-        default:
-            self = .connectionLost
+        default: self = .connectionLost
         }
-    }
-}
-
-extension URL {
-    var isHTTPS: Bool {
-        scheme?.isEqualIgnoringASCIICase(to: "https") ?? false
     }
 }
 
