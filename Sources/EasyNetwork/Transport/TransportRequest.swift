@@ -110,17 +110,6 @@ public struct TransportRequest: Sendable {
     }
 }
 
-extension TransportRequest {
-    /// Whether a body is sent, even if it turns out to be empty.
-    var hasBody: Bool {
-        switch body {
-        case .none: false
-        case .data(let data): !data.isEmpty
-        case .file, .stream: true
-        }
-    }
-}
-
 extension TransportRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The method and the URL without user, password, query and fragment, which can contain secrets.
     public var description: String {

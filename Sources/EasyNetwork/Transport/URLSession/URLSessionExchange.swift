@@ -173,15 +173,17 @@ final class URLSessionExchange: TransportExchange {
         for field in request.headers where !field.isFraming {
             message.addValue(field.value, forHTTPHeaderField: field.name)
         }
+        // A file and a stream count as a body even if they are empty.
+        let hasBody = request.body != .none && request.body != .data(Data())
         #if canImport(Darwin)
         // A session would end the request with −1103, "resource exceeds maximum size".
-        guard request.method != .get || !request.hasBody else {
+        guard request.method != .get || !hasBody else {
             let fix = "use another method, or send the values in the query"
             throw .invalidRequest("URLSession cannot send a body with GET; \(fix)")
         }
         #endif
         // A session would set the type of a form. This type has the same meaning as none (RFC 9110, section 8.3).
-        if request.method == .post, request.hasBody, request.headers["Content-Type"] == nil {
+        if request.method == .post, hasBody, request.headers["Content-Type"] == nil {
             message.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
         switch request.body {
