@@ -92,7 +92,9 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
             buffer.bindMemory(to: UInt8.self).baseAddress.map { stream.read($0, maxLength: buffer.count) } ?? 0
         }
         if count > 0 { return .success(piece.prefix(count)) }
-        return end(count == 0 ? .success(nil) : .failure(.body(readError)))
+        if count == 0 { return end(.success(nil)) }
+        let error = stream.streamStatus == .error ? stream.streamError : nil
+        return end(.failure(.body(error ?? CocoaError(.fileReadUnknown))))
     }
 
     /// Reserves the stream for this reader.
@@ -106,12 +108,6 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
         case .closed, .atEnd, .error: return false
         default: return true
         }
-    }
-
-    /// The reason why a read failed. The stream is still open.
-    private var readError: any Error {
-        let error = stream.streamStatus == .error ? stream.streamError : nil
-        return error ?? CocoaError(.fileReadUnknown)
     }
 
     private func end(_ result: Result<Data?, NetworkError>) -> Result<Data?, NetworkError> {

@@ -12,8 +12,8 @@ import Network
 /// network.status = .reachable
 /// ```
 public final class NetworkReachability: @unchecked Sendable {
-    // The class is Sendable because the monitor is not used after its start. Not every SDK declares the monitor
-    // Sendable.
+    // The class is Sendable because `isSystem` is set before anyone else has the network, and the monitor is not used
+    // after its start. Not every SDK declares the monitor Sendable.
 
     /// The known state of a network.
     ///
@@ -47,7 +47,8 @@ public final class NetworkReachability: @unchecked Sendable {
     /// this network in ``NetworkQueue/reachability`` and ``HostSettings/reachability``. They do wait for a network that
     /// the program has created.
     public static let system: NetworkReachability = {
-        let network = NetworkReachability(.unknown, isSystem: true)
+        let network = NetworkReachability(.unknown)
+        network.isSystem = true
         // On a watch the monitor stays unsatisfied except for audio streaming and calls (Apple's technote TN3135). Jobs
         // that wait for the network would never run.
         #if canImport(Network) && !os(watchOS)
@@ -59,7 +60,9 @@ public final class NetworkReachability: @unchecked Sendable {
             #else
             let status = path.status == .unsatisfied ? Status.unreachable : .reachable
             #endif
-            network.change { $0 = State(status, isExpensive: path.isExpensive, isConstrained: path.isConstrained) }
+            network.change {
+                $0 = State(status: status, isExpensive: path.isExpensive, isConstrained: path.isConstrained)
+            }
         }
         monitor.start(queue: DispatchQueue(label: "EasyNetwork.NetworkReachability"))
         network.monitor = monitor
@@ -69,14 +72,10 @@ public final class NetworkReachability: @unchecked Sendable {
         return network
     }()
 
-    struct State: Hashable {
+    private struct State: Equatable {
         var status: Status
         var isExpensive = false
         var isConstrained = false
-
-        init(_ status: Status, isExpensive: Bool = false, isConstrained: Bool = false) {
-            (self.status, self.isExpensive, self.isConstrained) = (status, isExpensive, isConstrained)
-        }
     }
 
     private let state: Locked<State>
@@ -89,19 +88,13 @@ public final class NetworkReachability: @unchecked Sendable {
     #endif
 
     /// Whether this is the system's network, which calls to this machine do not need.
-    private let isSystem: Bool
+    var isSystem = false
 
     /// Creates a network whose owner sets its status.
     ///
     /// - Parameter status: The initial status. Defaults to ``Status/reachable``.
     public init(_ status: Status = .reachable) {
-        state = Locked(State(status))
-        isSystem = false
-    }
-
-    init(_ status: Status, isSystem: Bool) {
-        state = Locked(State(status))
-        self.isSystem = isSystem
+        state = Locked(State(status: status))
     }
 
     /// The current status. Setting it notifies all readers of ``statuses`` of a change.

@@ -95,7 +95,8 @@ struct HostReachabilityTests: ServiceSuite {
 
     @Test("OPQ-9: jobs and calls to this machine do not wait for the system's network, and those to others do")
     func loopback() async throws {
-        let system = NetworkReachability(.unreachable, isSystem: true)
+        let system = NetworkReachability(.unreachable)
+        system.isSystem = true
         let queue = NetworkQueue()
         queue.reachability = system
         func service(_ host: String) -> EasyNetworkService {
