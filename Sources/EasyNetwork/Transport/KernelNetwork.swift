@@ -59,15 +59,10 @@ struct KernelNetwork {
     ///
     /// - Returns: The first request.
     mutating func ask() -> [UInt8] {
-        self = KernelNetwork(isOutdated: false, number: number)
+        let number = number
+        self = KernelNetwork()
+        (isOutdated, self.number) = (false, number)
         return question(.links)
-    }
-
-    init() {}
-
-    private init(isOutdated: Bool, number: UInt32) {
-        self.isOutdated = isOutdated
-        self.number = number
     }
 
     /// Notes that messages were lost (ENOBUFS).
@@ -89,10 +84,8 @@ struct KernelNetwork {
                 isOutdated = true
                 return isAsking ? fail() : outcome
             }
-            guard let type: UInt16 = message.number(at: 4), let flags: UInt16 = message.number(at: 6),
-                let number: UInt32 = message.number(at: 8)
-            else { continue }
-            let next = read(message.dropFirst(16), type, flags, isAnswer: isAsking && number == self.number)
+            let isAnswer = isAsking && message.number(at: 8) == number
+            let next = read(message.dropFirst(16), message.number(at: 4), message.number(at: 6), isAnswer: isAnswer)
             if next != .nothing { outcome = next }
         }
         return outcome
@@ -105,8 +98,7 @@ struct KernelNetwork {
         case 2 where isAnswer:  // NLMSG_ERROR: the kernel rejects the request.
             return fail()
         case 3 where isAnswer:  // NLMSG_DONE, with an error if the response is incomplete.
-            let error: UInt32 = body.number(at: 0) ?? 0
-            return error == 0 ? endTable() : fail()
+            return body.number(at: 0) == UInt32(0) ? endTable() : fail()
         case 4:  // NLMSG_OVERRUN
             isOutdated = true
         case 16...26:
@@ -163,50 +155,48 @@ extension KernelNetwork {
     ///
     /// - Returns: False if the entry is too short.
     private mutating func readEntry(_ entry: ArraySlice<UInt8>) -> Bool {
+        guard let table, entry.count >= table.entryCount else { return false }
         switch table {
         case .links: readLink(entry)
         case .addresses: readAddress(entry)
         case .routes: readRoute(entry)
-        case nil: false
         }
+        return true
     }
 
     /// Reads a struct ifinfomsg: family, type, index at 4, flags at 8.
-    private mutating func readLink(_ link: ArraySlice<UInt8>) -> Bool {
-        guard let index: UInt32 = link.number(at: 4), let flags: UInt32 = link.number(at: 8) else { return false }
+    private mutating func readLink(_ link: ArraySlice<UInt8>) {
         hasLinks = true
+        let flags: UInt32 = link.number(at: 8)
         // The flags are IFF_UP, IFF_RUNNING, and IFF_LOOPBACK of linux/if.h. The last one must not be set.
-        if flags & (0x1 | 0x40 | 0x8) == 0x1 | 0x40 { running.insert(index) }
-        return true
+        if flags & (0x1 | 0x40 | 0x8) == 0x1 | 0x40 { running.insert(link.number(at: 4)) }
     }
 
     /// Reads a struct ifaddrmsg: family, length of the prefix, flags, scope, index of the link at 4. The address can
     /// belong to any link, including the loopback, because routes over links without an address use it.
-    private mutating func readAddress(_ address: ArraySlice<UInt8>) -> Bool {
-        guard let family: UInt8 = address.number(at: 0), let flags: UInt8 = address.number(at: 2),
-            let scope: UInt8 = address.number(at: 3)
-        else { return false }
+    private mutating func readAddress(_ address: ArraySlice<UInt8>) {
+        let family: UInt8 = address.number(at: 0)
+        let flags: UInt8 = address.number(at: 2)
+        let scope: UInt8 = address.number(at: 3)
         // An address with IFA_F_TENTATIVE and without IFA_F_OPTIMISTIC must not be used yet.
         let isUsable = flags & (0x40 | 0x04) != 0x40
         // RT_SCOPE_HOST is 254, RT_SCOPE_LINK 253. A link-local IPv4 address with a route can be the only address of a
         // virtual machine (AWS Lambda). A link-local IPv6 address is never routed to another link.
         if isUsable, scope < (family == Self.inet6 ? 253 : 254) { families.insert(family) }
-        return true
     }
 
     /// Reads a struct rtmsg: family, length of the destination, …, type at 7; attributes from 12.
-    private mutating func readRoute(_ route: ArraySlice<UInt8>) -> Bool {
-        guard let family: UInt8 = route.number(at: 0), let length: UInt8 = route.number(at: 1),
-            let type: UInt8 = route.number(at: 7), route.count >= 12
-        else { return false }
+    private mutating func readRoute(_ route: ArraySlice<UInt8>) {
+        let family: UInt8 = route.number(at: 0)
         // Type 1 is RTN_UNICAST.
-        guard type == 1, family == Self.inet || family == Self.inet6, families.contains(family) else { return true }
+        guard route.number(at: 7) == UInt8(1), family == Self.inet || family == Self.inet6, families.contains(family)
+        else { return }
         var destination = ArraySlice<UInt8>()
-        var interfaces: [UInt32?] = []
+        var interfaces: [UInt32] = []
         var attributes = route.dropFirst(12)
         // Each attribute begins with struct rtattr: length, type.
         while let attribute = attributes.takeRecord(UInt16.self, header: 4) {
-            let kind: UInt16? = attribute.number(at: 2)
+            let kind: UInt16 = attribute.number(at: 2)
             let value = attribute.dropFirst(4)
             switch kind {
             case 1: destination = value  // RTA_DST
@@ -218,27 +208,25 @@ extension KernelNetwork {
             default: break
             }
         }
-        guard !Self.isLocal(destination, length, family) else { return true }
+        guard !Self.isLocal(destination, route.number(at: 1), family) else { return }
         // A route with a nexthop object might name no interface.
-        let leadsOut = interfaces.isEmpty ? !running.isEmpty : interfaces.contains { $0.map(running.contains) ?? false }
+        let leadsOut = interfaces.isEmpty ? !running.isEmpty : interfaces.contains(where: running.contains)
         if leadsOut { isReachable = true }
-        return true
     }
 
     /// Returns whether a destination is within 169.254.0.0/16 or fe80::/10, or within the multicast addresses of IPv6,
     /// whose routes are unicast before Linux 5.6.
     private static func isLocal(_ destination: ArraySlice<UInt8>, _ length: UInt8, _ family: UInt8) -> Bool {
-        guard let start: UInt16 = destination.number(at: 0) else { return false }
-        let prefix = UInt16(bigEndian: start)
+        let prefix = UInt16(bigEndian: destination.number(at: 0))
         if family == inet { return length >= 16 && prefix == 0xA9FE }
         return length >= 10 && prefix & 0xFFC0 == 0xFE80 || length >= 8 && prefix >= 0xFF00
     }
 }
 
 extension ArraySlice<UInt8> {
-    /// Returns a number in the machine's byte order; nil if it is incomplete.
-    fileprivate func number<Number: FixedWidthInteger>(at offset: Int) -> Number? {
-        guard count - offset >= MemoryLayout<Number>.size else { return nil }
+    /// Returns a number in the machine's byte order; 0 if it is incomplete.
+    fileprivate func number<Number: FixedWidthInteger>(at offset: Int) -> Number {
+        guard count - offset >= MemoryLayout<Number>.size else { return 0 }
         return withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: Number.self) }
     }
 
@@ -247,8 +235,8 @@ extension ArraySlice<UInt8> {
     ///
     /// - Returns: Nil if the record is incomplete.
     fileprivate mutating func takeRecord<Length: FixedWidthInteger>(_: Length.Type, header: Int) -> Self? {
-        guard let length: Length = number(at: 0), let length = Int(exactly: length), length >= header, length <= count
-        else { return nil }
+        let number: Length = number(at: 0)
+        guard let length = Int(exactly: number), length >= header, length <= count else { return nil }
         defer { self = dropFirst((length + 3) & ~3) }
         return prefix(length)
     }
