@@ -135,17 +135,9 @@ extension TransportHead {
     func checkLength() throws(NetworkError) {
         var length: Int64?
         for value in headers.values(for: "Content-Length") {
-            if let first = value.utf8.first, first != 0x2B, first != 0x2D, let next = Int64(value),
-                length ?? next == next
-            {
-                length = next
-                continue
-            }
             for text in value.split(separator: ",", omittingEmptySubsequences: false) {
                 let digits = text.trimmed
-                guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let next = Int64(digits),
-                    length == nil || length == next
-                else {
+                guard digits.utf8.allSatisfy(\.isDigit), let next = Int64(digits), length ?? next == next else {
                     let message = "the Content-Length is malformed or differs from another: \(value.prefix(80))"
                     throw NetworkError(code: .badServerResponse, message: message)
                 }
