@@ -103,11 +103,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     private func claim() -> Bool {
         let id = ObjectIdentifier(stream)
         hasClaim = Self.streamsInUse.withLock { $0.insert(id).inserted }
-        guard hasClaim else { return false }
-        switch stream.streamStatus {
-        case .closed, .atEnd, .error: return false
-        default: return true
-        }
+        return hasClaim && ![.closed, .atEnd, .error].contains(stream.streamStatus)
     }
 
     private func end(_ result: Result<Data?, NetworkError>) -> Result<Data?, NetworkError> {
@@ -132,11 +128,8 @@ final class PiecesReader: BodyReader {
         task = WorkQueue.task {
             var iterator = pieces.makeAsyncIterator()
             for await completion in completions {
-                guard !Task.isCancelled else {
-                    completion(.failure(NetworkError(code: .cancelled)))
-                    continue
-                }
                 do {
+                    try Task.checkCancellation()
                     var piece = try await iterator.next()
                     // An empty piece would be taken for the end of the body.
                     while piece?.isEmpty == true { piece = try await iterator.next() }
