@@ -215,11 +215,7 @@ public struct TransportEnd: Sendable {
     public var metrics: TransportMetrics?
 
     /// Creates the end of an exchange.
-    public init(
-        error: NetworkError? = nil,
-        trailers: HTTPHeaders = HTTPHeaders(),
-        metrics: TransportMetrics? = nil
-    ) {
+    public init(error: NetworkError? = nil, trailers: HTTPHeaders = HTTPHeaders(), metrics: TransportMetrics? = nil) {
         self.error = error
         self.trailers = trailers
         self.metrics = metrics

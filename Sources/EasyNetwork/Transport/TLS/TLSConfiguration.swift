@@ -114,9 +114,6 @@ extension TLSConfiguration {
 
 #if canImport(Darwin)
 extension TLSConfiguration {
-    /// Whether the system's evaluation is sufficient.
-    var isSystems: Bool { trust == .system && pinnedPublicKeys.isEmpty }
-
     /// Checks the server's certificates. This can take a while, because the system might query other servers about
     /// them.
     func trusts(_ server: SecTrust) -> Bool {

@@ -214,10 +214,8 @@ final class URLSessionExchange: TransportExchange {
         guard let response = response as? HTTPURLResponse,
             !(100..<200).contains(response.statusCode) || response.statusCode == 101
         else { return }
-        let head = TransportHead(
-            statusCode: response.statusCode,
-            headers: HTTPHeaders(joined: response.allHeaderFields)
-        )
+        let fields = HTTPHeaders(joined: response.allHeaderFields)
+        let head = TransportHead(statusCode: response.statusCode, headers: fields)
         do throws(NetworkError) { try head.checkLength() } catch { return stop(error) }
         let now = clock.now
         var isAnew = false

@@ -150,7 +150,8 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
         // The session has no credentials. Default handling therefore means the system's trust for TLS, and the 401
         // itself for HTTP.
-        guard let serverTrust = challenge.protectionSpace.serverTrust, !tls.isSystems else {
+        let isDefault = tls.trust == .system && tls.pinnedPublicKeys.isEmpty
+        guard let serverTrust = challenge.protectionSpace.serverTrust, !isDefault else {
             return (.performDefaultHandling, nil)
         }
         guard tls.trusts(serverTrust) else { return (.cancelAuthenticationChallenge, nil) }
@@ -158,11 +159,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     }
 
     @objc(URLSession:task:didFinishCollectingMetrics:)
-    func urlSession(
-        _ session: URLSession,
-        task: URLSessionTask,
-        didFinishCollecting metrics: URLSessionTaskMetrics
-    ) {
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
         // A task follows no redirect, so it has one transaction.
         guard let transaction = metrics.transactionMetrics.last else { return }
         exchange(for: task)?.measured(TransportMetrics(transaction))

@@ -159,10 +159,7 @@ extension TransportMetrics {
     /// Creates metrics from a session's metrics. The exchange adds the total and the wait.
     init(_ transaction: URLSessionTaskTransactionMetrics) {
         let begin = transaction.fetchStartDate
-        func seconds(_ date: Date?) -> TimeInterval? {
-            guard let date, let begin else { return nil }
-            return date.timeIntervalSince(begin)
-        }
+        func seconds(_ date: Date?) -> TimeInterval? { begin.flatMap { date?.timeIntervalSince($0) } }
         self.init(total: 0)
         if !transaction.isReusedConnection {
             nameLookup = seconds(transaction.domainLookupEndDate)
