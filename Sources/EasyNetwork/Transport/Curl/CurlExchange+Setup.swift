@@ -29,7 +29,7 @@ extension CurlExchange {
         if body == nil, let known = worker.headerList, known.headers?.hasStorage(of: request.headers) == true {
             try handle.setHeaders(known)
         } else {
-            let list = try CurlHeaderList(try headerLines(request), of: body == nil ? request.headers : nil)
+            let list = try CurlHeaderList(try headerLines(request, worker), of: body == nil ? request.headers : nil)
             try handle.setHeaders(list)
             worker.headerList = list
         }
@@ -138,18 +138,15 @@ extension CurlExchange {
         try handle.setMethod(method)
     }
 
-    /// Whether the body waits until the proxy has requested the credentials, because it could not be sent again.
-    private var waitsForProxy: Bool {
-        guard let worker, worker.hasProxyPassword, target.isHTTP, !worker.isBasicWanted else { return false }
-        return request?.body.isReplayable == false
-    }
-
     /// Returns the fields as libcurl requires them: `Name: value`, or `Name;` without a value.
-    private func headerLines(_ request: TransportRequest) throws(NetworkError) -> [String] {
+    private func headerLines(_ request: TransportRequest, _ worker: CurlWorker) throws(NetworkError) -> [String] {
         var lines: [String] = []
-        // A line with only a name removes the field that libcurl would add to a body.
         if body != nil, request.headers["Expect"] == nil {
-            lines.append(waitsForProxy ? "Expect: 100-continue" : "Expect:")
+            // A body that could not be sent again waits until the proxy has requested the credentials.
+            let mayBeChallenged = worker.hasProxyPassword && target.isHTTP && !worker.isBasicWanted
+            let waits = mayBeChallenged && !request.body.isReplayable
+            // A line with only a name removes the field that libcurl would add to a body.
+            lines.append(waits ? "Expect: 100-continue" : "Expect:")
         }
         try request.headers.checkSyntax()
         // libcurl's own option is not used, because libcurl would create the line again for each message.
