@@ -8,8 +8,9 @@ import Foundation
 final class CurlDecoder {
     /// One stage for each coding, in the order of their removal. Each decodes the output of the previous stage.
     private let stages: [Stage]
-    /// The number of bytes that have been decoded, out of those that libcurl passes on again after a pause.
-    private var decodedCount = 0
+    /// The number of bytes that have been decoded, out of those that libcurl passes on. After a pause, libcurl passes
+    /// the same bytes on again, and can split them differently.
+    private var position = 0
 
     /// The maximum number of codings of a body. Each takes memory, and multiplies the size to which a few bytes can
     /// expand.
@@ -51,33 +52,19 @@ final class CurlDecoder {
         self.stages = stages
     }
 
-    /// Resumes after a pause.
-    ///
-    /// - Parameter count: The number of bytes that libcurl passes on.
-    /// - Returns: The number of these bytes that were decoded before the pause. libcurl can split them differently.
-    func resume(_ count: Int) -> Int {
-        let position = min(decodedCount, count)
-        decodedCount -= position
-        return position
-    }
-
-    /// Pauses the decoding.
-    ///
-    /// - Parameter position: The number of bytes that have been decoded, out of those that libcurl will pass on again.
-    func pause(at position: Int) {
-        decodedCount += position
-    }
-
-    /// Decodes some of the bytes, starting at a position.
+    /// Decodes some of the bytes.
     ///
     /// - Returns: The next piece of the body; nil if all bytes have been decoded.
-    func piece(of bytes: UnsafeRawBufferPointer, from position: inout Int) throws(NetworkError) -> Data? {
+    func piece(of bytes: UnsafeRawBufferPointer) throws(NetworkError) -> Data? {
         while true {
             // The last stage that has work runs first, because the stages before it have no space for more output.
-            var (index, input) = (stages.count - 1, UnsafeRawBufferPointer(rebasing: bytes[position...]))
+            var (index, input) = (stages.count - 1, UnsafeRawBufferPointer(rebasing: bytes.dropFirst(position)))
             while index > 0, !stages[index].isOutputFull, stages[index - 1].rest.isEmpty { index -= 1 }
             if index > 0 { input = stages[index - 1].rest }
-            guard stages[index].isOutputFull || !input.isEmpty else { return nil }
+            guard stages[index].isOutputFull || !input.isEmpty else {
+                position -= bytes.count
+                return nil
+            }
             let count = try stages[index].decode(input)
             if index > 0 { stages[index - 1].skip(count) } else { position += count }
             if index == stages.count - 1, let piece = stages[index].takeOutput() { return piece }

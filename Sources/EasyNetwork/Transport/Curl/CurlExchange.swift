@@ -401,14 +401,12 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
                 events?(.body(Data(bytes: start, count: bytes.count)))
                 return bytes.count
             }
-            var position = decoder.resume(bytes.count)
-            while let piece = try decoder.piece(of: bytes, from: &position) {
+            while let piece = try decoder.piece(of: bytes) {
                 try decodedBodyLimit?.take(piece.count)
                 events?(.body(piece))
                 guard !isCancelled else { return 0 }
                 // A few bytes can expand to very many, so check for a pause after each piece.
                 if isPaused {
-                    decoder.pause(at: position)
                     isReceivingPaused = true
                     return Int(CCURL_WRITEFUNC_PAUSE)
                 }
