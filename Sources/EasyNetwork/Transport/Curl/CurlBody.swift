@@ -157,33 +157,27 @@ final class CurlBody {
         isAsking = true
         hasBegun = true
         // User code creates the bytes, so it runs on the work queue.
-        WorkQueue.shared.add { [inbox, wakeUp] in Self.ask(stream, inbox, wakeUp) }
-    }
-
-    private static func ask(
-        _ stream: TransportBodyStream,
-        _ inbox: Locked<Inbox>,
-        _ wakeUp: @escaping @Sendable () -> Void
-    ) {
-        /// - Returns: False if the transmission has ended.
-        @Sendable func update(_ change: (inout Inbox) -> Void) -> Bool {
-            inbox.withLock { inbox in
-                guard !inbox.isOver else { return false }
-                change(&inbox)
-                return true
+        WorkQueue.shared.add { [inbox, wakeUp] in
+            /// - Returns: False if the transmission has ended.
+            @Sendable func update(_ change: (inout Inbox) -> Void) -> Bool {
+                inbox.withLock { inbox in
+                    guard !inbox.isOver else { return false }
+                    change(&inbox)
+                    return true
+                }
             }
-        }
-        @Sendable func arrived(_ result: Result<Data?, NetworkError>) {
-            if update({ $0.arrived = result }) { wakeUp() }
-        }
-        // Don't start a reading that is no longer wanted: user code would run more often than the body is sent.
-        var known: (any BodyReader)?
-        guard update({ known = $0.reader }) else { return }
-        do throws(NetworkError) {
-            let reader = if let known { known } else { try stream.reader() }
-            if update({ $0.reader = reader }) { reader.next(arrived) } else { reader.cancel() }
-        } catch {
-            arrived(.failure(error))
+            @Sendable func arrived(_ result: Result<Data?, NetworkError>) {
+                if update({ $0.arrived = result }) { wakeUp() }
+            }
+            // Don't start a reading that is no longer wanted: user code would run more often than the body is sent.
+            var known: (any BodyReader)?
+            guard update({ known = $0.reader }) else { return }
+            do throws(NetworkError) {
+                let reader = if let known { known } else { try stream.reader() }
+                if update({ $0.reader = reader }) { reader.next(arrived) } else { reader.cancel() }
+            } catch {
+                arrived(.failure(error))
+            }
         }
     }
 
