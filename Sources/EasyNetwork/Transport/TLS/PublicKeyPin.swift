@@ -15,10 +15,6 @@ import Foundation
 ///     openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64
 /// ```
 public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
-    private static let digestLength = 32
-    /// The length of 32 bytes in base64, including the final `=`.
-    private static let base64Length = 44
-
     private let digest: Data
 
     /// Creates a pin from `sha256//` followed by base64, as libcurl writes it, or from `sha256/` followed by base64, as
@@ -32,8 +28,8 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
         guard let digest = Data(base64Encoded: base64), digest.base64EncodedString() == base64 else {
             throw Self.failure(text, "the text after the prefix is not base64 (A-Z, a-z, 0-9, +, / and the final =)")
         }
-        guard digest.count == Self.digestLength else {
-            throw Self.failure(text, "a SHA-256 digest has \(Self.digestLength) bytes, but this has \(digest.count)")
+        guard digest.count == 32 else {
+            throw Self.failure(text, "a SHA-256 digest has 32 bytes, but this has \(digest.count)")
         }
         self.digest = digest
     }
@@ -82,7 +78,8 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
         let prefix = "sha256/"
         guard text.hasPrefix(prefix) else { return nil }
         let rest = text.dropFirst(prefix.count)
-        let isDigest = rest.utf8.count == base64Length && rest.hasSuffix("=")
+        // 32 bytes have 44 digits in base64, including the final `=`.
+        let isDigest = rest.utf8.count == 44 && rest.hasSuffix("=")
         return String(rest.hasPrefix("/") && !isDigest ? rest.dropFirst() : rest)
     }
 
