@@ -4,6 +4,14 @@ import Foundation
 
 /// The connections of a loop. libcurl passes the addresses of a message's connection to a callback, but not its socket.
 final class CurlConnections {
+    /// The addresses and ports of the two ends of a connection, as libcurl passes them to a callback.
+    struct Ends {
+        let remote: UnsafePointer<CChar>
+        let remotePort: Int32
+        let local: UnsafePointer<CChar>
+        let localPort: Int32
+    }
+
     /// The known state of a libcurl connection, as callbacks report it. It is used only on the loop's thread.
     final class Connection {
         fileprivate let descriptor: Int32
@@ -80,29 +88,24 @@ final class CurlConnections {
         if byPorts[ports]?.isEmpty == true { byPorts[ports] = nil }
     }
 
-    /// Returns the connection between two addresses.
+    /// Returns the connection between two ends.
     ///
     /// - Returns: Nil if no callback has reported its opening.
-    func connection(
-        remote: UnsafePointer<CChar>,
-        _ remotePort: Int32,
-        local: UnsafePointer<CChar>,
-        _ localPort: Int32
-    ) -> Connection? {
-        let ports = UInt64(UInt32(bitPattern: remotePort)) << 32 | UInt64(UInt32(bitPattern: localPort))
+    func connection(_ ends: Ends) -> Connection? {
+        let ports = UInt64(UInt32(bitPattern: ends.remotePort)) << 32 | UInt64(UInt32(bitPattern: ends.localPort))
         for connection in byPorts[ports] ?? [] {
-            guard let ends = connection.ends, strcmp(ends.remote, remote) == 0, strcmp(ends.local, local) == 0 else {
-                continue
-            }
+            guard let known = connection.ends, strcmp(known.remote, ends.remote) == 0,
+                strcmp(known.local, ends.local) == 0
+            else { continue }
             return connection
         }
         let found = sockets.values.first { connection in
-            connection.ends == nil && Self.port(connection.descriptor, getsockname) == localPort
-                && Self.port(connection.descriptor, getpeername) == remotePort
+            connection.ends == nil && Self.port(connection.descriptor, getsockname) == ends.localPort
+                && Self.port(connection.descriptor, getpeername) == ends.remotePort
         }
         guard let found else { return nil }
-        found.ends = (Self.bytes(remote), Self.bytes(local), ports)
-        found.remoteAddress = Self.address(remote, remotePort)
+        found.ends = (Self.bytes(ends.remote), Self.bytes(ends.local), ports)
+        found.remoteAddress = Self.address(ends.remote, ends.remotePort)
         byPorts[ports, default: []].append(found)
         return found
     }

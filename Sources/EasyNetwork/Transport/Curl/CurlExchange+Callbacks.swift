@@ -33,7 +33,7 @@ extension CurlExchange {
         }
         _ = ccurl_set_connected_function(handle.easy) { context, address, localAddress, port, localPort in
             guard let exchange = CurlExchange.at(context), let address, let localAddress,
-                exchange.connected(remote: address, port, local: localAddress, localPort)
+                exchange.connected(.init(remote: address, remotePort: port, local: localAddress, localPort: localPort))
             else { return CCURL_PREREQFUNC_ABORT }
             return CCURL_PREREQFUNC_OK
         }

@@ -202,12 +202,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// Notes that libcurl has a connection for the message.
     ///
     /// - Returns: False if the message must not be sent.
-    func connected(
-        remote: UnsafePointer<CChar>,
-        _ remotePort: Int32,
-        local: UnsafePointer<CChar>,
-        _ localPort: Int32
-    ) -> Bool {
+    func connected(_ ends: CurlConnections.Ends) -> Bool {
         if challenge != nil {
             guard forgetChallenge() else { return false }
         } else if self.isReused != nil {
@@ -240,7 +235,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         let oldCount = connectCount
         connectCount = handle?.long(CCURLINFO_NUM_CONNECTS) ?? 0
         let isReused = connectCount == oldCount
-        connection = worker?.connections.connection(remote: remote, remotePort, local: local, localPort)
+        connection = worker?.connections.connection(ends)
         if isReused, let connection {
             connection.isReused = true
             guard connection.isFit(tls: target.isHTTPS ? handle?.easy : nil) else {
@@ -252,7 +247,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         if target.isHTTPS, connection?.isHTTP2 != false { requestReports() }
         stream = nil
         (self.isReused, hasConnected) = (isReused, true)
-        remoteAddress = connection?.remoteAddress ?? CurlConnections.address(remote, remotePort)
+        remoteAddress = connection?.remoteAddress ?? CurlConnections.address(ends.remote, ends.remotePort)
         return true
     }
 
