@@ -122,7 +122,7 @@ extension JSONValue {
             do {
                 result[name] = try parameter(value, encoder, depth + 1)
             } catch {
-                throw error.under([JSONKey(name)])
+                throw error.under([JSONKey(stringValue: name)])
             }
         }
         return result

@@ -6,7 +6,7 @@ package final class Multicast<Value: Sendable>: Sendable {
     private typealias Reader = (number: Int, topic: String?, continuation: AsyncStream<Value>.Continuation)
 
     /// The readers, the oldest first, and the number of the last one.
-    private let state = Locked<(readers: [Reader], lastNumber: Int, isOver: Bool)>(([], 0, false))
+    let state = Locked<(readers: [Reader], lastNumber: Int, isOver: Bool)>(([], 0, false))
 
     package init() {}
 
