@@ -3,7 +3,7 @@
 /// Sending only enqueues a value. The owner can therefore send values and begin sequences under a lock that orders
 /// them.
 package final class Multicast<Value: Sendable>: Sendable {
-    private typealias Reader = (number: Int, topic: String?, continuation: AsyncStream<Value>.Continuation)
+    typealias Reader = (number: Int, topic: String?, continuation: AsyncStream<Value>.Continuation)
 
     /// The readers, the oldest first, and the number of the last one.
     let state = Locked<(readers: [Reader], lastNumber: Int, isOver: Bool)>(([], 0, false))
