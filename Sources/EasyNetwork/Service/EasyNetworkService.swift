@@ -48,9 +48,9 @@ public final class EasyNetworkService: Sendable {
         failure: (@Sendable (NetworkError) -> Void)? = nil,
         cached: (@Sendable (Any?) -> Void)? = nil
     ) {
-        var successWithResponse: (@Sendable (Any?, NetworkResponse) -> Void)?
-        if let success { successWithResponse = { json, _ in success(json) } }
-        self.request(request, successWithResponse, failure, cached)
+        let success = success.map { success in { @Sendable (answer: JSONAnswer) in success(answer.json) } }
+        let cached = cached.map { cached in { @Sendable (answer: JSONAnswer) in cached(answer.json) } }
+        self.request(request, success, failure, cached)
     }
 
     /// Sends a request, and passes the JSON value of the body and the complete response to a closure. Use the response
@@ -68,75 +68,68 @@ public final class EasyNetworkService: Sendable {
         successWithResponse: @escaping @Sendable (Any?, NetworkResponse) -> Void,
         failure: (@Sendable (NetworkError) -> Void)? = nil
     ) {
-        self.request(request, successWithResponse, failure, nil)
+        self.request(request, { successWithResponse($0.json, $0.response) }, failure, nil)
     }
 
-    private func request(
-        _ request: some BaseAPIRequest,
-        _ success: (@Sendable (Any?, NetworkResponse) -> Void)?,
-        _ failure: (@Sendable (NetworkError) -> Void)?,
-        _ cached: (@Sendable (Any?) -> Void)?
-    ) {
-        let job = group.job
-        let callbackQueue =
-            job?.actions.deliveryQueue() ?? group.lastCallbackQueue ?? configuration.deliveryQueue
-        let handlers = (success: success != nil, failure: failure != nil, cached: cached != nil)
-        self.request(request, job, handlers) { part, done in
-            var isEnd: Bool { if case .end = part { true } else { false } }
-            WorkQueue.call(on: callbackQueue, inPlace: isEnd) {
-                // Note the end here and not earlier, so that a `finish()` in the closure finds this end.
-                if case .end(let result) = part { job?.group.noteEnd(of: result.failure) }
-                WorkQueue.userCode {
-                    switch part {
-                    case .cached(let answer): cached?(answer.json)
-                    case .end(.success(let answer)): success?(answer.json, answer.response)
-                    case .end(.failure(let error)): failure?(error)
-                    }
-                }
-                done()
-            }
-        }
-    }
-
-    /// A result that is passed to a closure.
-    private enum Part: Sendable {
-        case cached(JSONAnswer)
-        case end(Result<JSONAnswer, NetworkError>)
+    /// A JSON value and its response. Sendable because one closure makes the value and the next reads it, without other
+    /// references.
+    private struct JSONAnswer: @unchecked Sendable {
+        let json: Any?
+        let response: NetworkResponse
     }
 
     /// Sends a request, and delivers its results to the closures that exist.
     ///
-    /// - Parameter deliver: Calls one of the closures, and then `done`.
+    /// - Parameter onMain: Whether the closures are called on the main actor. Defaults to `false`.
     private func request(
         _ request: some BaseAPIRequest,
-        _ job: JobContext?,
-        _ handlers: (success: Bool, failure: Bool, cached: Bool),
-        _ deliver: @escaping @Sendable (Part, _ done: @escaping @Sendable () -> Void) -> Void
+        onMain: Bool = false,
+        _ success: (@Sendable (JSONAnswer) -> Void)?,
+        _ failure: (@Sendable (NetworkError) -> Void)?,
+        _ cached: (@Sendable (JSONAnswer) -> Void)?
     ) {
+        let job = group.job
+        let queue = job?.actions.deliveryQueue() ?? group.lastCallbackQueue ?? configuration.deliveryQueue
+        @Sendable func deliver(
+            inPlace: Bool,
+            _ code: @escaping @Sendable () -> Void,
+            then done: @escaping @Sendable () -> Void
+        ) {
+            if onMain { return WorkQueue.callOnMain(code, then: done) }
+            WorkQueue.call(on: queue, inPlace: inPlace) {
+                WorkQueue.userCode(code)
+                done()
+            }
+        }
         job?.group.noteCallbackPending()
         // The end waits until the closure `cached` has returned. `cached` is not called after the end.
-        let cachedDelivery = handlers.cached ? Locked<(delivery: Promise<Void>?, isOver: Bool)>((nil, false)) : nil
-        var cached: (@Sendable (any Sendable) -> Void)?
-        if let cachedDelivery {
-            cached = { item in
+        let cachedDelivery = cached == nil ? nil : Locked<(delivery: Promise<Void>?, isOver: Bool)>((nil, false))
+        var call = CallRequest(request)
+        if let cached, let cachedDelivery {
+            call.cached = { item in
                 let delivery = Promise<Void>()
                 let isWanted = cachedDelivery.withLock { state in
                     if !state.isOver { state.delivery = delivery }
                     return !state.isOver
                 }
-                if isWanted { deliver(.cached(CallGroup.typed(item)), delivery.set) }
+                if isWanted { deliver(inPlace: false, { cached(CallGroup.typed(item)) }, then: delivery.set) }
             }
         }
-        var call = CallRequest(request)
-        call.cached = cached
         call.map = { JSONAnswer(json: $1.body.isEmpty ? nil : try $1.json(), response: $1) }
         group.begin(call) { _, result, keep in
             let end = { @Sendable in
                 let error = result.failure
                 if let error, job?.actions.endsSilently(error) ?? self.group.isSilenced(error) {
                     job?.noteCallbackReturned()
-                } else if error == nil ? handlers.success : handlers.failure {
-                    deliver(.end(result.map(CallGroup.typed))) {
+                } else if error == nil ? success != nil : failure != nil {
+                    deliver(inPlace: true) {
+                        // Note the end here and not earlier, so that a `finish()` in the closure finds this end.
+                        job?.group.noteEnd(of: error)
+                        switch result {
+                        case .success(let item): success?(CallGroup.typed(item))
+                        case .failure(let error): failure?(error)
+                        }
+                    } then: {
                         keep?()
                         job?.noteCallbackReturned()
                     }
@@ -172,8 +165,7 @@ public final class EasyNetworkService: Sendable {
         failure: (@Sendable (NSError) -> Void)?,
         cached: (@Sendable (Any?) -> Void)? = nil
     ) {
-        var typed: (@Sendable (NetworkError) -> Void)?
-        if let failure { typed = { failure($0.bridged) } }
+        let typed = failure.map { failure in { @Sendable (error: NetworkError) in failure(error.bridged) } }
         self.request(request, success: success, failure: typed, cached: cached)
     }
 
@@ -209,9 +201,9 @@ public final class EasyNetworkService: Sendable {
         failure: (@MainActor (NetworkError) -> Void)? = nil,
         cached: (@MainActor (Any?) -> Void)? = nil
     ) {
-        var successWithResponse: (@MainActor (Any?, NetworkResponse) -> Void)?
-        if let success { successWithResponse = { json, _ in success(json) } }
-        requestOnMain(request, successWithResponse, failure, cached)
+        let success = success.map { success in { @MainActor (answer: JSONAnswer) in success(answer.json) } }
+        let cached = cached.map { cached in { @MainActor (answer: JSONAnswer) in cached(answer.json) } }
+        self.request(request, onMain: true, Self.isolated(success), Self.isolated(failure), Self.isolated(cached))
     }
 
     /// Sends a request like `request(_:successWithResponse:failure:)`. The closures run on the main actor, whatever the
@@ -221,30 +213,16 @@ public final class EasyNetworkService: Sendable {
         successWithResponse: @escaping @MainActor (Any?, NetworkResponse) -> Void,
         failure: (@MainActor (NetworkError) -> Void)? = nil
     ) {
-        requestOnMain(request, successWithResponse, failure, nil)
+        let success = { @MainActor (answer: JSONAnswer) in successWithResponse(answer.json, answer.response) }
+        self.request(request, onMain: true, Self.isolated(success), Self.isolated(failure), nil)
     }
 
-    private func requestOnMain(
-        _ request: some BaseAPIRequest,
-        _ success: (@MainActor (Any?, NetworkResponse) -> Void)?,
-        _ failure: (@MainActor (NetworkError) -> Void)?,
-        _ cached: (@MainActor (Any?) -> Void)?
-    ) {
-        let job = group.job
-        let handlers = (success: success != nil, failure: failure != nil, cached: cached != nil)
-        self.request(request, job, handlers) { part, done in
-            WorkQueue.callOnMain(
-                {
-                    if case .end(let result) = part { job?.group.noteEnd(of: result.failure) }
-                    switch part {
-                    case .cached(let answer): cached?(answer.json)
-                    case .end(.success(let answer)): success?(answer.json, answer.response)
-                    case .end(.failure(let error)): failure?(error)
-                    }
-                },
-                then: done
-            )
-        }
+    /// Returns a closure that calls another one. It must be called on the main actor.
+    private static func isolated<Value: Sendable>(
+        _ closure: (@MainActor (Value) -> Void)?
+    ) -> (@Sendable (Value) -> Void)? {
+        guard let closure else { return nil }
+        return { value in MainActor.assumeIsolated { closure(value) } }
     }
 
     /// Sends a request like `requestOnMain(_:success:failure:cached:)`, for a handler that takes an `NSError`.
@@ -262,16 +240,8 @@ public final class EasyNetworkService: Sendable {
         failure: (@MainActor (NSError) -> Void)?,
         cached: (@MainActor (Any?) -> Void)? = nil
     ) {
-        var typed: (@MainActor (NetworkError) -> Void)?
-        if let failure { typed = { failure($0.bridged) } }
+        let typed = failure.map { failure in { @MainActor (error: NetworkError) in failure(error.bridged) } }
         requestOnMain(request, success: success, failure: typed, cached: cached)
-    }
-
-    /// A JSON value and its response. Sendable because one closure makes the value and the next reads it, without other
-    /// references.
-    private struct JSONAnswer: @unchecked Sendable {
-        let json: Any?
-        let response: NetworkResponse
     }
 
     /// Sends a request and returns the response.
