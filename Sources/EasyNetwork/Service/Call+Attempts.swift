@@ -314,14 +314,9 @@ extension Call {
             credential = state
             guard !state.isExempt else { return nil }
             let authorization = try authentication.authorize(
-                exchange.message,
-                state,
-                after: exchange.refresh,
-                over: call.refreshService
+                .init(message: exchange.message, state: state, refresh: exchange.refresh, service: call.refreshService)
             )
-            if case .ready(let authorized) = authorization {
-                try RequestBuilder.check(authorized.message)
-            }
+            if case .ready(let authorized) = authorization { try RequestBuilder.check(authorized.message) }
             return authorization
         }
 
@@ -530,10 +525,7 @@ extension Call {
             else { return nil }
             return try authentication.review(
                 response,
-                to: exchange.message,
-                credential,
-                after: refresh,
-                over: call.refreshService
+                to: .init(message: exchange.message, state: credential, refresh: refresh, service: call.refreshService)
             )
         }
 

@@ -314,8 +314,8 @@ final class Call: Sendable {
         host.tell(kind, of: self, except: told)
     }
 
-    /// The service for the messages of a refresh. Their events are posted to the queue of this call's job.
-    var refreshService: EasyNetworkService { EasyNetworkService(CallGroup(host, broadcast: queueBroadcast)) }
+    /// Returns the service for the messages of a refresh. Their events are posted to the queue of this call's job.
+    func refreshService() -> EasyNetworkService { EasyNetworkService(CallGroup(host, broadcast: queueBroadcast)) }
 
     // MARK: - Messages
 

@@ -142,41 +142,34 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         credentialState.isExempt || credentialState.userVersion == userVersion
     }
 
-    override func authorize(
-        _ message: TransportRequest,
-        _ credentialState: CredentialState,
-        after refresh: Refresh?,
-        over service: @autoclosure () -> EasyNetworkService
-    ) throws(NetworkError) -> Authorization {
-        guard !credentialState.isExempt else { return .ready((message, credentialState)) }
-        if let refresh { return .ready(try apply(try renewed(by: refresh), to: message, credentialState)) }
+    override func authorize(_ input: Input) throws(NetworkError) -> Authorization {
+        let credentialState = input.state
+        guard !credentialState.isExempt else { return .ready((input.message, credentialState)) }
+        if let refresh = input.refresh {
+            return .ready(try apply(try renewed(by: refresh), to: input.message, credentialState))
+        }
         while true {
             let current = current
             let isExpired = current.credential.map { authenticator.isExpired($0, at: clock.date) } ?? false
-            if let refresh = try self.refresh(isExpired ? current.version : nil, service()) { return .wait(refresh) }
+            if let refresh = try refresh(isExpired ? current.version : nil, input.service) { return .wait(refresh) }
             // Otherwise, the expired credential has been replaced by one whose expiry has not been checked.
-            if !isExpired { return .ready(try apply(current, to: message, credentialState)) }
+            if !isExpired { return .ready(try apply(current, to: input.message, credentialState)) }
         }
     }
 
-    override func review(
-        _ response: NetworkResponse,
-        to message: TransportRequest,
-        _ credentialState: CredentialState,
-        after refresh: Refresh?,
-        over service: @autoclosure () -> EasyNetworkService
-    ) throws(NetworkError) -> Authorization? {
+    override func review(_ response: NetworkResponse, to input: Input) throws(NetworkError) -> Authorization? {
+        let credentialState = input.state
         guard !credentialState.isExempt,
-            refresh != nil || response.statusCode == 401 || authenticator.isRefused(response)
+            input.refresh != nil || response.statusCode == 401 || authenticator.isRefused(response)
         else { return nil }
         guard !credentialState.isReplay else {
             throw response.error(.unauthorized, message: "the server refused the new credential too")
         }
         let fresh: Versioned
         do throws(NetworkError) {
-            if let refresh {
+            if let refresh = input.refresh {
                 fresh = try renewed(by: refresh)
-            } else if let refresh = try self.refresh(credentialState.version, service()) {
+            } else if let refresh = try refresh(credentialState.version, input.service) {
                 return .wait(refresh)
             } else {
                 // The response refuses an older credential, so the current one can still be valid.
@@ -190,7 +183,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         }
         var replay = credentialState
         replay.isReplay = true
-        return .ready(try apply(fresh, to: message, replay))
+        return .ready(try apply(fresh, to: input.message, replay))
     }
 
     private var current: Versioned { state.withLock { $0.current } }
@@ -226,10 +219,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     /// Returns the current refresh, or begins one if the current credential has this version. Nil if no refresh is
     /// needed.
-    private func refresh(
-        _ version: Int?,
-        _ service: @autoclosure () -> EasyNetworkService
-    ) throws(NetworkError) -> Refresh? {
+    private func refresh(_ version: Int?, _ service: () -> EasyNetworkService) throws(NetworkError) -> Refresh? {
         let now = clock.now
         let hasTime = refreshDeadline.map { $0 > 0 } ?? true
         let (refresh, begins, credential) = state.withLock { state -> (Refresh?, begins: Bool, Credential?) in

@@ -69,30 +69,20 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
         self.allowsBasicWithoutTLS = allowsBasicWithoutTLS
     }
 
-    override func authorize(
-        _ message: TransportRequest,
-        _ credentialState: CredentialState,
-        after refresh: Refresh?,
-        over service: @autoclosure () -> EasyNetworkService
-    ) throws(NetworkError) -> Authorization {
+    override func authorize(_ input: Input) throws(NetworkError) -> Authorization {
+        var (message, credentialState) = (input.message, input.state)
         guard isWanted(message, credentialState) else { return .ready((message, credentialState)) }
-        return state.withLock { state in
-            var message = message
-            var credentialState = credentialState
+        state.withLock { state in
             credentialState.version = state.version
-            if case .basic = state.scheme, !isBasicSafe(for: message) { return .ready((message, credentialState)) }
+            if case .basic = state.scheme, !isBasicSafe(for: message) { return }
             message.headers["Authorization"] = state.scheme?.authorization(for: message)
-            return .ready((message, credentialState))
         }
+        return .ready((message, credentialState))
     }
 
-    override func review(
-        _ response: NetworkResponse,
-        to message: TransportRequest,
-        _ credentialState: CredentialState,
-        after refresh: Refresh?,
-        over service: @autoclosure () -> EasyNetworkService
-    ) throws(NetworkError) -> Authorization? {
+    override func review(_ response: NetworkResponse, to input: Input) throws(NetworkError) -> Authorization? {
+        var message = input.message
+        let credentialState = input.state
         guard isWanted(message, credentialState) else { return nil }
         guard response.statusCode == 401 else {
             takeNextNonce(response, credentialState)
@@ -110,7 +100,6 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
             let wanted = problems.prefix(3).joined(separator: " or ")
             throw response.error(.unauthorized, message: "the server requires \(wanted), which is not supported")
         }
-        var message = message
         message.headers["Authorization"] = scheme.authorization(for: message)
         let version = state.withLock { [scheme] state in
             state = (scheme, state.version + 1)

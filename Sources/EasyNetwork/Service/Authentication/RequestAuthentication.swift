@@ -32,6 +32,18 @@ public class RequestAuthentication: @unchecked Sendable {
     /// request has read it.
     typealias Refresh = Promise<Result<Int, NetworkError>>
 
+    /// A message that needs a credential, and what the call knows about it.
+    struct Input {
+        /// The message without its credential.
+        let message: TransportRequest
+        /// The last state of the call.
+        let state: CredentialState
+        /// The refresh that the call has waited for; nil the first time.
+        var refresh: Refresh?
+        /// Returns the service for the messages of a refresh, which outlives the call.
+        let service: () -> EasyNetworkService
+    }
+
     /// The next step for a message that needs a credential.
     enum Authorization {
         case ready(Authorized)
@@ -66,33 +78,15 @@ public class RequestAuthentication: @unchecked Sendable {
     ///
     /// Calls user code, so do not call this method under a lock or on the transport's thread.
     ///
-    /// - Parameters:
-    ///   - message: The message without its credential.
-    ///   - credentialState: The last state of the call.
-    ///   - refresh: The refresh that the call has waited for; nil the first time.
-    ///   - service: The service for the messages of a refresh, which outlives the call.
     /// - Throws: The reason why there is no credential.
-    func authorize(
-        _ message: TransportRequest,
-        _ credentialState: CredentialState,
-        after refresh: Refresh?,
-        over service: @autoclosure () -> EasyNetworkService
-    ) throws(NetworkError) -> Authorization {
-        .ready((message, credentialState))
+    func authorize(_ input: Input) throws(NetworkError) -> Authorization {
+        .ready((input.message, input.state))
     }
 
-    /// Reviews each response. For the parameters, see ``authorize(_:_:after:over:)``.
+    /// Reviews each response.
     ///
     /// - Returns: The message with another credential, if the response refuses the credential that it was sent with.
-    func review(
-        _ response: NetworkResponse,
-        to message: TransportRequest,
-        _ credentialState: CredentialState,
-        after refresh: Refresh?,
-        over service: @autoclosure () -> EasyNetworkService
-    ) throws(NetworkError) -> Authorization? {
-        nil
-    }
+    func review(_ response: NetworkResponse, to input: Input) throws(NetworkError) -> Authorization? { nil }
 }
 
 extension RequestAuthentication: CustomReflectable {

@@ -302,11 +302,13 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let message = TransportRequest(url: URL(fileURLWithPath: "/"))
         let credentialState = session.begin(message.url, base: nil)
-        let service = EasyNetworkService(.shared)
-        let sent = try #require(try session.authorize(message, credentialState, after: nil, over: service).message)
+        func input(_ state: RequestAuthentication.CredentialState) -> RequestAuthentication.Input {
+            .init(message: message, state: state) { EasyNetworkService(.shared) }
+        }
+        let sent = try #require(try session.authorize(input(credentialState)).message)
         session.signIn("new")
         let refusal = NetworkResponse(statusCode: 401)
-        let again = try session.review(refusal, to: message, sent.credentialState, after: nil, over: service)?.message
+        let again = try session.review(refusal, to: input(sent.credentialState))?.message
         expect(again?.message.headers["Authorization"] == "Bearer new" && count.withLock { $0 } == 0)
     }
 

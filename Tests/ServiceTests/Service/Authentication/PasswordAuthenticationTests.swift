@@ -30,8 +30,9 @@ struct PasswordAuthenticationTests {
         ) async throws -> (sent: [String?], status: Int) {
             var sent: [String?] = []
             let credentialState = authentication.begin(message.url, base: base)
-            let service = EasyNetworkService(.shared)
-            let first = try authentication.authorize(message, credentialState, after: nil, over: service)
+            let first = try authentication.authorize(
+                .init(message: message, state: credentialState) { EasyNetworkService(.shared) }
+            )
             var next = try #require(first.message)
             while true {
                 sent.append(next.message.headers["Authorization"])
@@ -49,8 +50,10 @@ struct PasswordAuthenticationTests {
             _ credentialState: RequestAuthentication.CredentialState? = nil
         ) throws -> RequestAuthentication.Authorized? {
             let state = credentialState ?? authentication.begin(message.url, base: base)
-            let service = EasyNetworkService(.shared)
-            return try authentication.review(response, to: message, state, after: nil, over: service)?.message
+            return try authentication.review(
+                response,
+                to: .init(message: message, state: state) { EasyNetworkService(.shared) }
+            )?.message
         }
     }
 

@@ -57,10 +57,15 @@ final class SessionClient: Sendable {
             let message = TransportRequest(url: URL(fileURLWithPath: "/"))
             do throws(NetworkError) {
                 let credentialState = session.begin(message.url, base: nil)
-                let service = EasyNetworkService(.shared)
+                func input(
+                    _ state: RequestAuthentication.CredentialState,
+                    _ refresh: RequestAuthentication.Refresh?
+                ) -> RequestAuthentication.Input {
+                    .init(message: message, state: state, refresh: refresh) { EasyNetworkService(.shared) }
+                }
                 guard
                     var next = try await ready({ refresh throws(NetworkError) in
-                        try session.authorize(message, credentialState, after: refresh, over: service)
+                        try session.authorize(input(credentialState, refresh))
                     })
                 else { return .failure(NetworkError(code: .cancelled)) }
                 while true {
@@ -70,7 +75,7 @@ final class SessionClient: Sendable {
                     let sent = next.credentialState
                     guard
                         let again = try await ready({ refresh throws(NetworkError) in
-                            try session.review(response, to: message, sent, after: refresh, over: service)
+                            try session.review(response, to: input(sent, refresh))
                         })
                     else { return .success(response) }
                     next = again
