@@ -11,7 +11,7 @@ extension Call {
     ///
     /// A step either decides or waits for one thing, so a running call holds only the frames of the step that waits.
     /// The job does not hold its slot while `wait` waits for a delay, the network, a circuit, a credential or the end
-    /// of a pause. Value types make the decisions: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``,
+    /// of a pause. Value types make the decisions: ``RetryPolicy``, ``RedirectPolicy``, ``CacheLookup``,
     /// ``ResponseValidation``.
     final class Attempts {
         typealias CredentialState = RequestAuthentication.CredentialState
@@ -220,7 +220,7 @@ extension Call {
                     snapshot.home == nil
                     ? message.headers.withoutCredentials(of: snapshot.message.headers)
                     // An interceptor adds its credential without knowing where the server sends the message.
-                    : RedirectRules(policy: snapshot.redirects).headersElsewhere(message.headers)
+                    : snapshot.redirects.headersElsewhere(message.headers)
             }
             return attempt(message, cause)
         }
@@ -349,13 +349,11 @@ extension Call {
                 // The response confirms another entry than the stored one, so send the message without conditions.
                 return .send(exchange.next(candidate.unconditioned(exchange.message), .unconditional))
             }
-            guard RedirectRules.isRedirect(response.statusCode) else { return accept(exchange, response) }
-            let rules = RedirectRules(policy: snapshot.redirects)
             do throws(NetworkError) {
                 let count = exchange.redirectCount
-                guard let target = try rules.redirect(of: exchange.message, by: response, count: count) else {
-                    return accept(exchange, response)
-                }
+                guard
+                    let target = try snapshot.redirects.redirect(of: exchange.message, by: response, count: count)
+                else { return accept(exchange, response) }
                 return snapshot.redirects.decide == nil
                     ? redirected(exchange, response, to: target) : .redirect(exchange, response, to: target)
             } catch {
@@ -378,9 +376,8 @@ extension Call {
             } catch {
                 return .judge(.failure(error), exchange)
             }
-            let rules = RedirectRules(policy: snapshot.redirects)
-            let checked = rules.checked(decided, insteadOf: target, after: exchange.message)
-            return redirected(exchange, response, to: checked)
+            let message = snapshot.redirects.checked(decided, insteadOf: target, after: exchange.message)
+            return redirected(exchange, response, to: message)
         }
 
         private func redirected(

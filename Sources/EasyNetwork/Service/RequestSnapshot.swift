@@ -70,9 +70,9 @@ final class RequestSnapshot: Sendable {
     ///
     /// - Returns: Nil if the body is wanted, because the response is accepted and is not a redirect.
     func patience(for head: TransportHead) -> TimeInterval? {
-        guard RedirectRules.isRedirect(head.statusCode),
-            RedirectRules(policy: redirects).mayFollow(head.statusCode, head.headers)
-        else { return validation.accepts(head) ? nil : .infinity }
+        guard redirects.mayFollow(head.statusCode, head.headers) else {
+            return validation.accepts(head) ? nil : .infinity
+        }
         // A redirect that the hook does not follow can be an accepted response. The body of any other redirect is not
         // used. Reading it to its end only saves a new connection, which takes no longer than 0.5 seconds.
         return redirects.decide != nil && validation.accepts(head) ? .infinity : 0.5

@@ -487,7 +487,7 @@ struct UploadTransfer {
         )
         let isElsewhere = url.origin != snapshot.message.url.origin
         if isElsewhere {
-            headers = RedirectRules(policy: snapshot.redirects).headersElsewhere(headers)
+            headers = snapshot.redirects.headersElsewhere(headers)
             (options.isAuthenticated, options.usesCookies, options.sendsTraceContext) = (false, false, false)
         }
         for field in draft.headers { headers[field.name] = field.value }

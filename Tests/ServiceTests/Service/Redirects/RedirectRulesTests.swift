@@ -19,8 +19,7 @@ struct RedirectRulesTests {
         let url = try #require(URL(string: address))
         let message = TransportRequest(method: method, url: url, headers: headers, body: body)
         let response = NetworkResponse(statusCode: status, headers: ["Location": location])
-        return try RedirectRules(policy: policy)
-            .redirect(of: message, by: response, count: count)
+        return try policy.redirect(of: message, by: response, count: count)
     }
 
     private func target(_ location: String, from address: String = "https://a.example/b/c/d;p?q") throws -> String? {
@@ -155,7 +154,7 @@ struct RedirectRulesTests {
         for status in [200, 201, 300, 304, 305, 306, 400] { try expect(redirect(status, to: "/g") == nil) }
         try expect(redirect(to: "/g", policy: .never) == nil)
         let url = try #require(URL(string: "https://a.example"))
-        let rules = RedirectRules(policy: RedirectPolicy())
+        let rules = RedirectPolicy()
         try expect(
             rules.redirect(of: TransportRequest(url: url), by: NetworkResponse(statusCode: 302), count: 0) == nil
         )

@@ -1,9 +1,7 @@
 import Foundation
 
-/// The rules that turn a message into the message of a redirect (RFC 9110, section 15.4). A value that performs no I/O.
-struct RedirectRules {
-    let policy: RedirectPolicy
-
+/// The rules that turn a message into the message of a redirect (RFC 9110, section 15.4). They perform no I/O.
+extension RedirectPolicy {
     /// The fields that describe a body (RFC 9110, sections 8 and 15.4), which are meaningless without one.
     private static let contentFields = [
         "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Disposition",
@@ -24,7 +22,7 @@ struct RedirectRules {
     private func mayCross(_ field: HTTPHeaders.Field) -> Bool {
         let name = field.name.lowercased()
         if name == "host" { return false }
-        return Self.commonFields.contains(name) || policy.sendsToOtherOrigins(name)
+        return Self.commonFields.contains(name) || sendsToOtherOrigins(name)
     }
 
     /// Returns the fields of a message to another origin that a server has named without a redirect. Credentials and
@@ -35,7 +33,7 @@ struct RedirectRules {
                 let name = field.name.lowercased()
                 if name == "host" { return false }
                 let isPrivate = field.isCredential || ["origin", "referer", "from"].contains(name)
-                return !isPrivate || policy.sendsToOtherOrigins(name)
+                return !isPrivate || sendsToOtherOrigins(name)
             }
         )
     }
@@ -50,8 +48,8 @@ struct RedirectRules {
         guard mayFollow(response.statusCode, response.headers),
             let location = response.headers.single("Location", .first, { $0 })
         else { return nil }
-        guard count < policy.limit else {
-            throw failure(response, "more than \(policy.limit) redirects")
+        guard count < limit else {
+            throw failure(response, "more than \(limit) redirects")
         }
         let target = try self.target(location, from: message.url, response)
         var next = message
@@ -84,17 +82,12 @@ struct RedirectRules {
         return checked
     }
 
-    /// Returns whether a response with this status can redirect.
-    static func isRedirect(_ statusCode: Int) -> Bool {
-        switch statusCode {
-        case 301, 302, 303, 307, 308: true
-        default: false
-        }
-    }
-
     /// Returns whether a response is a redirect to follow, apart from the limit and an invalid Location.
     func mayFollow(_ statusCode: Int, _ headers: HTTPHeaders) -> Bool {
-        policy.limit > 0 && Self.isRedirect(statusCode) && headers["Location"] != nil
+        switch statusCode {
+        case 301, 302, 303, 307, 308: limit > 0 && headers["Location"] != nil
+        default: false
+        }
     }
 
     /// Returns whether a redirect changes the method to GET. A 303 follows RFC 9110, section 15.4.4. A 301 and a 302 do
@@ -114,7 +107,7 @@ struct RedirectRules {
         } catch {
             throw failure(response, error.message ?? "the Location is not a valid URL")
         }
-        guard policy.allowsDowngrade || target.scheme == "https" || url.scheme?.lowercased() != "https" else {
+        guard allowsDowngrade || target.scheme == "https" || url.scheme?.lowercased() != "https" else {
             throw failure(response, "the redirect leads from https to http, which the policy does not allow")
         }
         return target
