@@ -162,13 +162,12 @@ extension Call {
         private func decided(_ step: Step) throws(NetworkError) -> Step {
             switch step {
             case .attempt(let cause, let failure):
-                return isAdapted ? .adapt(cause, after: failure) : attempt(snapshot.message, cause)
-            case .send(let exchange): return try send(exchange)
-            case .follow(let exchange, let outcome): return try follow(exchange, outcome)
-            case .judge(let outcome, let exchange): return try judge(outcome, exchange)
-            case .recover(let outcome, let exchange, let refresh):
-                return try recover(outcome, exchange, after: refresh)
-            case .adapt, .look, .transmit, .redirect, .intercept, .wait, .done: return step
+                isAdapted ? .adapt(cause, after: failure) : attempt(snapshot.message, cause)
+            case .send(let exchange): try send(exchange)
+            case .follow(let exchange, let outcome): try follow(exchange, outcome)
+            case .judge(let outcome, let exchange): try judge(outcome, exchange)
+            case .recover(let outcome, let exchange, let refresh): try recover(outcome, exchange, after: refresh)
+            case .adapt, .look, .transmit, .redirect, .intercept, .wait, .done: step
             }
         }
 

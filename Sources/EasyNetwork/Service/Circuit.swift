@@ -32,13 +32,11 @@ final class Circuit: Sendable {
     /// - Throws: ``NetworkError/Code/circuitOpen``.
     func pass(_ breaker: CircuitBreaker) throws(NetworkError) -> CircuitPass {
         let now = clock.now
-        let pass = state.withLock { state -> Result<CircuitState.Pass, NetworkError> in
-            switch state.circuit.mayCall(at: now) {
-            case .go(let pass): .success(pass)
-            case .refused(let seconds): .failure(state.circuit.error(host: host, seconds: seconds))
-            }
+        let (admission, circuit) = state.withLock { ($0.circuit.mayCall(at: now), $0.circuit) }
+        switch admission {
+        case .go(let pass): return CircuitPass(pass, self, breaker)
+        case .refused(let seconds): throw circuit.error(host: host, seconds: seconds)
         }
-        return CircuitPass(try pass.get(), self, breaker)
     }
 
     /// Returns whether messages will still fail after this number of seconds.
@@ -141,8 +139,6 @@ final class CircuitPass: Sendable {
         circuit.note { $0.givenUp(pass, at: $1) }
     }
 
-    var isTrial: Bool { pass.isTrial }
-
     /// Reports the outcome of the message.
     ///
     /// - Parameter date: The current date, for a `Retry-After` that is a date.
@@ -164,7 +160,7 @@ final class CircuitPass: Sendable {
     ///
     /// - Returns: The timer; nil for a message that is not a trial.
     func trustAfterTrialTime(_ action: @escaping @Sendable (NetworkEvent.Kind) -> Void) -> (any ClockTimer)? {
-        guard isTrial else { return nil }
+        guard pass.isTrial else { return nil }
         return circuit.clock.schedule(after: breaker.trialTime > 0 ? breaker.trialTime : 0) { [self] in
             if let change = circuit.note({ circuit, _ in circuit.ranLong(pass) }) { action(change) }
         }
