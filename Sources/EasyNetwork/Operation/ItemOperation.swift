@@ -378,7 +378,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     /// Makes the operation's call, and ends with the item of its response.
     final func send(_ request: consuming CallRequest) {
-        callGroup.begin(consume request, created: noteCall) { response, result, keep in
+        Call(consume request, in: callGroup) { response, result, keep in
             switch result {
             case .success(let item):
                 let isTooLate = self.state.withLock { state in
@@ -392,7 +392,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
                 self.end(nil, inPlace: true)
             case .failure(let error): self.end(error, inPlace: true)
             }
-        }
+        }.start(noteCall)
     }
 
     /// Keeps the call, to cancel it if the operation fails.

@@ -15,9 +15,7 @@ extension Call {
         /// Moves the response out of the conclusion; nil for an error.
         mutating func takeResponse() -> NetworkResponse? {
             acceptedResponse = nil
-            var taken = Self.taken
-            swap(&taken, &result)
-            return try? taken.get()
+            return try? exchange(&result, with: Self.taken).get()
         }
 
         /// Removes a stored response that could not be mapped, or that an interceptor now refuses.
@@ -49,10 +47,10 @@ extension Call {
         case .answered(let lookup, let key, isRefreshed: true):
             guard lookup.cache.beginRefresh(key) else { return }
             // The refresh outlives the job.
-            CallGroup(host).begin(request.refresh(snapshot)) { _, _, keep in
+            Call(request.refresh(snapshot), in: CallGroup(host)) { _, _, keep in
                 keep?()
                 lookup.cache.endRefresh(key)
-            }
+            }.start()
         case .shared(let keep): keep()
         case .answered, nil: return
         }

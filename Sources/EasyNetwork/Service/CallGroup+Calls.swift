@@ -5,7 +5,7 @@ extension CallGroup {
     ///
     /// - Parameters:
     ///   - created: Gets the call before it begins. Defaults to nothing.
-    ///   - map: See ``start(_:map:completion:)``.
+    ///   - map: Makes the item from an accepted response, on ``WorkQueue``.
     func result<Item: Sendable>(
         of request: CallRequest,
         created: (Call) -> Void = { _ in },
@@ -14,9 +14,16 @@ extension CallGroup {
         // The call gets its own group, which is cancelled with the task.
         let group = CallGroup(partOf: self)
         let job = job
-        let result = await withTaskCancellationHandler {
+        let result: Result<Item, NetworkError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                group.start(request, created: created, map: map) { continuation.resume(returning: $0) }
+                // The copy is made here, so that it is not held while the call runs.
+                var request = request
+                request.map = { try map($1) }
+                let call = Call(request, in: group) { _, result, keep in
+                    keep?()
+                    continuation.resume(returning: result.map(Self.typed))
+                }
+                call.start(created)
             }
         } onCancel: {
             group.cancel()
@@ -25,45 +32,12 @@ extension CallGroup {
         return result
     }
 
-    /// Makes a call.
-    ///
-    /// - Parameters:
-    ///   - created: Gets the call before it begins. Defaults to nothing.
-    ///   - map: Makes the item from an accepted response, on ``WorkQueue``.
-    ///   - completion: Called exactly once, on ``WorkQueue``.
-    func start<Item: Sendable>(
-        _ request: CallRequest,
-        created: (Call) -> Void = { _ in },
-        map: @escaping @Sendable (NetworkResponse) throws -> Item,
-        completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
-    ) {
-        var request = request
-        request.map = { try map($1) }
-        begin(request, created: created) { _, result, keep in
-            keep?()
-            completion(result.map(Self.typed))
-        }
-    }
-
-    /// Restores the type of a call's item.
+    /// Restores the type of a call's item. A ``Call`` is not generic, because reading a type's layout at run time slows
+    /// down each request.
     ///
     /// - Parameter item: The item, made by the call's `map`, which returns this type. The cast therefore succeeds.
     static func typed<Item: Sendable>(_ item: any Sendable) -> Item {
         // swift-format-ignore: NeverForceUnwrap
         item as! Item
-    }
-
-    /// Makes a call for an item of any type. The method is not generic, because reading a type's layout at run time
-    /// slows down each request.
-    ///
-    /// - Parameters:
-    ///   - created: Gets the call before it begins.
-    ///   - completion: Called exactly once, on ``WorkQueue``.
-    func begin(
-        _ request: consuming CallRequest,
-        created: (Call) -> Void = { _ in },
-        completion: @escaping Call.Completion
-    ) {
-        Call(consume request, in: self, completion).start(created)
     }
 }

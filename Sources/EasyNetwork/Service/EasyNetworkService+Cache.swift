@@ -19,11 +19,12 @@ extension EasyNetworkService {
             let job = group.job
             var call = CallRequest(request)
             call.cached = { continuation.yield(CallGroup.typed($0)) }
-            group.start(call, map: { $0 }) { result in
+            Call(call, in: group) { _, result, keep in
+                keep?()
                 job?.group.noteEnd(of: result.failure)
-                continuation.yield(with: result.mapError { $0 as any Error })
+                continuation.yield(with: result.map(CallGroup.typed).mapError { $0 as any Error })
                 continuation.finish()
-            }
+            }.start()
             continuation.onTermination = { _ in group.cancel() }
         }
     }
@@ -36,24 +37,20 @@ extension EasyNetworkService {
     public func cachedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
         // The lookup encodes the request and reads the response. It must not run on the caller's executor, which can be
         // the main actor.
-        try await WorkQueue.task { await self.lookUp(request) }.value.get()
+        try await WorkQueue.task { await self.storedResponse(for: request) }.value.get()
     }
 
-    private func lookUp(_ request: some BaseAPIRequest) async -> Result<NetworkResponse, NetworkError> {
+    private func storedResponse(for request: some BaseAPIRequest) async -> Result<NetworkResponse, NetworkError> {
         do throws(NetworkError) {
-            return .success(try await storedResponse(for: request))
+            let snapshot = try RequestSnapshot(request, request.options, for: configuration)
+            guard let cache = snapshot.cache(.standard) else { return .failure(NetworkError(.absent)) }
+            switch await snapshot.look(cache, for: snapshot.message, key: cache.key(for: snapshot.message)) {
+            case .answer(let response, _), .answerAndSend(let response): return .success(response)
+            case .send(let miss, _): return .failure(NetworkError(miss))
+            case .refuse(let miss): return .failure(NetworkError(miss, cache.policy.reading))
+            }
         } catch {
             return .failure(error)
-        }
-    }
-
-    private func storedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
-        let snapshot = try RequestSnapshot(request, request.options, for: configuration)
-        guard let cache = snapshot.cache(.standard) else { throw NetworkError(.absent) }
-        switch await snapshot.look(cache, for: snapshot.message, key: cache.key(for: snapshot.message)) {
-        case .answer(let response, _), .answerAndSend(let response): return response
-        case .send(let miss, _): throw NetworkError(miss)
-        case .refuse(let miss): throw NetworkError(miss, cache.policy.reading)
         }
     }
 

@@ -116,7 +116,7 @@ public final class EasyNetworkService: Sendable {
             }
         }
         call.map = { JSONAnswer(json: $1.body.isEmpty ? nil : try $1.json(), response: $1) }
-        group.begin(call) { _, result, keep in
+        Call(call, in: group) { _, result, keep in
             let end = { @Sendable in
                 let error = result.failure
                 if let error, job?.actions.endsSilently(error) ?? self.group.isSilenced(error) {
@@ -144,7 +144,7 @@ public final class EasyNetworkService: Sendable {
                 return state.delivery
             }
             if let delivery { delivery.whenSet(end) } else { end() }
-        }
+        }.start()
     }
 
     /// Sends a request like `request(_:success:failure:cached:)`, for a handler that takes an `NSError`, such as

@@ -407,9 +407,11 @@ struct CallSafetyTests {
             box.withLock { $0 }?.cancel()
             gone.withLock { $0 += 1 }
         }
-        service.group.start(CallRequest(Call(method: .put, interceptors: [interceptor])), map: { $0 }) { result in
+        let request = CallRequest(Call(method: .put, interceptors: [interceptor]))
+        let call = EasyNetwork.Call(request, in: service.group) { _, result, _ in
             if case .failure(let error) = result { ends.withLock { $0.append(error.code) } }
         }
+        call.start()
         await clock.waitForTimers(1)
         transport.sent.exchange([])
         clock.advance(by: 2)

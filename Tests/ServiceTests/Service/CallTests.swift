@@ -118,7 +118,7 @@ struct CallTests {
         let over = Gate()
         var request = CallRequest(Call())
         request.consumer = { message in (message, { _, _, _ in .used }) }
-        EasyNetworkService(transport.host()).group.start(request, map: { $0 }) { _ in over.open() }
+        EasyNetwork.Call(request, in: CallGroup(transport.host())) { _, _, _ in over.open() }.start()
         await over.opened()
         await expect(eventually { transport.cancelCount.withLock { $0 } == 1 })
     }
