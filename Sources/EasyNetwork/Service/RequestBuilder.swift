@@ -51,16 +51,10 @@ package enum RequestBuilder {
         }
         let method = filtered?.method ?? ownMethod
         let ownBody = if let body = options.values.body { body } else { try Self.body(of: request.body) }
-        let (query, content) = try place(
-            filtered?.parameters,
-            given,
-            ownBody,
-            of: request,
-            ownMethod,
-            options,
-            encoder,
-            host
-        )
+        // A filter gets empty parameters if the request declares none.
+        let hasNone = given == nil && filtered?.parameters.isEmpty != false
+        let params = hasNone ? nil : filtered?.parameters ?? given
+        let (query, content) = try place(params, ownBody, of: request, ownMethod, options, encoder, host)
         if content != nil, method == .get || method == .head || method.rawValue == "TRACE" {
             throw failure("a \(method) request takes no body; send its params with query .path, or use another method")
         }
@@ -111,11 +105,6 @@ package enum RequestBuilder {
             throw failure("the \(name) must be a positive, finite number of seconds, but is \(seconds)")
         }
         return seconds
-    }
-
-    static func overallTimeout(_ options: RequestOptions) throws(NetworkError) -> TimeInterval? {
-        guard let seconds = options.overallTimeout else { return nil }
-        return try positive(seconds, "overall timeout")
     }
 
     /// Returns the parameters that the request declares; nil if it declares none.
@@ -177,8 +166,7 @@ package enum RequestBuilder {
     /// Returns the query and the content of the body. The parameters are in one of the two. Without parameters, the
     /// content is the request's own body.
     private static func place(
-        _ filtered: [String: Any]?,
-        _ given: [String: Any]?,
+        _ params: [String: Any]?,
         _ body: RequestBody?,
         of request: some BaseAPIRequest,
         _ method: NetworkService.Method,
@@ -186,8 +174,7 @@ package enum RequestBuilder {
         _ encoder: QueryEncoder,
         _ host: HostConfiguration
     ) throws(NetworkError) -> (query: String?, content: RequestBody.Content?) {
-        let hasNone = given == nil && filtered?.isEmpty != false
-        guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
+        guard let params else { return (nil, try body?.build()) }
         let values = try JSONValue.object(from: params, encoder)
         // The options set a body, so the parameters cannot be the body, too.
         var place = options.body == nil ? request.query : .path

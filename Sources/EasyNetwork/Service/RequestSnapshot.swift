@@ -50,7 +50,9 @@ final class RequestSnapshot: Sendable {
         interceptors = host.settings.interceptors + options.values.interceptors
         cachePolicy = options.values.cache ?? host.settings.cachePolicy(for: message.method)
         home = nil
-        overallTimeout = try RequestBuilder.overallTimeout(options)
+        overallTimeout = try options.overallTimeout.map { seconds throws(NetworkError) in
+            try RequestBuilder.positive(seconds, "overall timeout")
+        }
     }
 
     /// Creates the snapshot of another message for the same request, without cache.
