@@ -143,33 +143,30 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     }
 
     override func authorize(_ input: Input) throws(NetworkError) -> Authorization {
-        let credentialState = input.state
-        guard !credentialState.isExempt else { return .ready((input.message, credentialState)) }
-        if let refresh = input.refresh {
-            return .ready(try apply(try renewed(by: refresh), to: input.message, credentialState))
-        }
+        guard !input.state.isExempt else { return .ready((input.message, input.state)) }
+        let isReplay = input.state.isReplay
+        if let refresh = input.refresh { return try apply(try renewed(by: refresh), to: input, isReplay: isReplay) }
         while true {
             let current = current
             let isExpired = current.credential.map { authenticator.isExpired($0, at: clock.date) } ?? false
             if let refresh = try refresh(isExpired ? current.version : nil, input.service) { return .wait(refresh) }
             // Otherwise, the expired credential has been replaced by one whose expiry has not been checked.
-            if !isExpired { return .ready(try apply(current, to: input.message, credentialState)) }
+            if !isExpired { return try apply(current, to: input, isReplay: isReplay) }
         }
     }
 
     override func review(_ response: NetworkResponse, to input: Input) throws(NetworkError) -> Authorization? {
-        let credentialState = input.state
-        guard !credentialState.isExempt,
+        guard !input.state.isExempt,
             input.refresh != nil || response.statusCode == 401 || authenticator.isRefused(response)
         else { return nil }
-        guard !credentialState.isReplay else {
+        guard !input.state.isReplay else {
             throw response.error(.unauthorized, message: "the server refused the new credential too")
         }
         let fresh: Versioned
         do throws(NetworkError) {
             if let refresh = input.refresh {
                 fresh = try renewed(by: refresh)
-            } else if let refresh = try refresh(credentialState.version, input.service) {
+            } else if let refresh = try refresh(input.state.version, input.service) {
                 return .wait(refresh)
             } else {
                 // The response refuses an older credential, so the current one can still be valid.
@@ -181,28 +178,21 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             if let cause = error.underlying { failure.serverMessage = (cause as? NetworkError)?.serverMessage }
             throw failure
         }
-        var replay = credentialState
-        replay.isReplay = true
-        return .ready(try apply(fresh, to: input.message, replay))
+        return try apply(fresh, to: input, isReplay: true)
     }
 
     private var current: Versioned { state.withLock { $0.current } }
 
-    private func apply(
-        _ current: Versioned,
-        to message: TransportRequest,
-        _ credentialState: CredentialState
-    ) throws(NetworkError) -> Authorized {
-        var message = message
-        var credentialState = credentialState
-        (credentialState.version, credentialState.userVersion) = (current.version, current.userVersion)
+    private func apply(_ current: Versioned, to input: Input, isReplay: Bool) throws(NetworkError) -> Authorization {
+        var message = input.message
+        let state = CredentialState(version: current.version, userVersion: current.userVersion, isReplay: isReplay)
         do {
             if let credential = current.credential { try authenticator.apply(credential, to: &message) }
         } catch {
             let prefix = "the credential cannot be added to the request: "
             throw .thrown(error, otherwise: .invalidRequest, prefix: prefix)
         }
-        return (message, credentialState)
+        return .ready((message, state))
     }
 
     // MARK: - The refresh
