@@ -242,9 +242,7 @@ extension Call.Attempts {
     private func keepCookies(_ headers: HTTPHeaders, from url: URL) {
         // After a cancellation, or after the user has signed out, the jar may have been emptied for another user.
         guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil, !Task.isCancelled, isUserCurrent
-        else {
-            return
-        }
+        else { return }
         jar.store(headers, from: url, at: clock.date)
     }
 
@@ -282,23 +280,20 @@ extension Call.Attempts {
             body.limit(to: maximum, otherwise: snapshot.validation.bodyTooLong(NetworkResponse(head, url: message.url)))
         }
         let end = await read(head, isAccepted, body)
-        // Trailers and metrics must be read before the body is cancelled.
-        let response = NetworkResponse(head, url: message.url, end: body.end)
         switch end {
         case .collect:
             return received(await body.collect(upTo: BodyStream.decidedLimit, clock), exchange, from: message.url)
-        case .used:
-            // The reader can have enough of the body before it ends.
-            body.cancel()
-            exchange.arrival.isBodyUsed = true
-        case .again:
-            body.cancel()
-            exchange.arrival.startsOver = true
+        case .used: exchange.arrival.isBodyUsed = true
+        case .again: exchange.arrival.startsOver = true
         case .failed(let error, let hasProgressed, let mayBeginAgain):
             body.cancel()
             (exchange.arrival.hasProgressed, exchange.arrival.mayBeginAgain) = (hasProgressed, mayBeginAgain)
             return .failure(error)
         }
+        // Trailers and metrics must be read before the body is cancelled.
+        let response = NetworkResponse(head, url: message.url, end: body.end)
+        // The reader can have enough of the body before it ends.
+        body.cancel()
         return .success(response)
     }
 
