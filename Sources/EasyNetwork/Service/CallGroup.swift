@@ -44,16 +44,12 @@ final class CallGroup: Sendable {
     ///
     /// - Parameter broadcast: For the calls of a refresh, the listeners that get their events. Defaults to `nil`.
     init(_ host: HostConfiguration, broadcast: EventBroadcast? = nil) {
-        self.host = host
-        self.broadcast = broadcast
-        parent = nil
+        (self.host, self.broadcast, parent) = (host, broadcast, nil)
     }
 
     /// Creates a group that is cancelled with another group, and can be cancelled by itself.
     init(partOf parent: CallGroup) {
-        host = parent.host
-        broadcast = parent.broadcast
-        self.parent = parent
+        (host, broadcast, self.parent) = (parent.host, parent.broadcast, parent)
     }
 
     // MARK: - Under way

@@ -48,9 +48,7 @@ extension RedirectPolicy {
         guard mayFollow(response.statusCode, response.headers),
             let location = response.headers.single("Location", .first, { $0 })
         else { return nil }
-        guard count < limit else {
-            throw failure(response, "more than \(limit) redirects")
-        }
+        guard count < limit else { throw failure(response, "more than \(limit) redirects") }
         let target = try self.target(location, from: message.url, response)
         var next = message
         next.url = target
