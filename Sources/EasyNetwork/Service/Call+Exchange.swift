@@ -128,8 +128,7 @@ extension Call.Attempts {
                 in: lookup,
                 asked: exchange.message.headers,
                 key: cache.key,
-                cache.candidate,
-                isCredentialAdded: firstCredential?.isExempt == false
+                cache.candidate
             ).map { .store($0) }
         }
         call.tell(.attemptStarted(attempt, message))

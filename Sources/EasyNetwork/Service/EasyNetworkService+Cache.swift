@@ -63,12 +63,7 @@ extension EasyNetworkService {
         let snapshot = try RequestSnapshot(request, request.options, for: configuration)
         let date = configuration.settings.clock.date
         guard let cache = snapshot.cache(.standard),
-            let deposit = snapshot.deposit(
-                snapshot.message,
-                in: cache,
-                key: cache.key(for: snapshot.message),
-                isCredentialAdded: snapshot.credentialState?.isExempt == false
-            ),
+            let deposit = snapshot.deposit(snapshot.message, in: cache, key: cache.key(for: snapshot.message)),
             case (let entry, .storable)? = deposit.lookup.entry(response, deposit, at: date)
         else {
             throw NetworkError(code: .invalidRequest, message: "the request's policy does not store this response")

@@ -122,14 +122,12 @@ extension RequestSnapshot {
     ///   - asked: The message's fields before the host's authentication changed them; nil if it did not.
     ///   - key: The key of the attempt, before redirects.
     ///   - candidate: The entry that the response can confirm. Defaults to `nil`.
-    ///   - isCredentialAdded: Whether the host's authentication adds a credential.
     func deposit(
         _ message: TransportRequest,
         in cache: CacheLookup,
         asked: HTTPHeaders? = nil,
         key: String?,
-        _ candidate: StoredCandidate? = nil,
-        isCredentialAdded: Bool
+        _ candidate: StoredCandidate? = nil
     ) -> CacheDeposit? {
         guard !cache.policy.storage.isEmpty else { return nil }
         return CacheDeposit(
@@ -138,7 +136,7 @@ extension RequestSnapshot {
             message: message,
             candidate: candidate,
             asked: asked ?? message.headers,
-            isCredentialAdded: isCredentialAdded,
+            isCredentialAdded: credentialState?.isExempt == false,
             requestedAt: host.settings.clock.date,
             generation: cache.cache.generation
         )
