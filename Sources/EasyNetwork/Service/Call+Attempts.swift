@@ -79,14 +79,6 @@ extension Call {
             var mayHaveActed = false
         }
 
-        /// The number of times that the request was sent again.
-        private struct Counts {
-            var retriesSinceProgress = 0
-            var retries = 0
-            var byInterceptor = 0
-            var startOvers = 0
-        }
-
         static let keyField = "Idempotency-Key"
 
         /// The number of times that interceptors can send a request again, and that a response can start over.
@@ -103,7 +95,11 @@ extension Call {
         var cache = CacheProgress()
         var safety = RetrySafety()
         var hasSent = false
-        private var counts = Counts()
+        // The numbers of times that the request was sent again.
+        private var retryCount = 0
+        private var retryCountSinceProgress = 0
+        private var interceptorResendCount = 0
+        private var startOverCount = 0
 
         init(
             _ call: Call,
@@ -337,8 +333,8 @@ extension Call {
         private func follow(_ exchange: Exchange, _ outcome: Outcome) throws(NetworkError) -> Step {
             guard case .success(let response) = outcome else { return .judge(outcome, exchange) }
             if exchange.arrival.startsOver {
-                counts.startOvers += 1
-                guard counts.startOvers <= Self.againLimit else {
+                startOverCount += 1
+                guard startOverCount <= Self.againLimit else {
                     let message = "the server's ranges did not fit the stored bytes \(Self.againLimit) times"
                     throw response.error(.badServerResponse, message: message)
                 }
@@ -463,8 +459,8 @@ extension Call {
                 exchange?.response?.error(.cannotSendAgain, message: message)
                     ?? NetworkError(code: .cannotSendAgain, message: message)
             }
-            counts.byInterceptor += 1
-            guard counts.byInterceptor <= Self.againLimit else {
+            interceptorResendCount += 1
+            guard interceptorResendCount <= Self.againLimit else {
                 throw failure("interceptors resent the request \(Self.againLimit) times, which is the limit")
             }
             guard exchange?.arrival.mayBeginAgain != false else {
@@ -527,12 +523,12 @@ extension Call {
 
         /// Returns the delay before a retry in seconds; nil if the request is not retried.
         private func retryDelay(after error: NetworkError, _ arrival: Arrival) -> TimeInterval? {
-            if arrival.hasProgressed { counts.retriesSinceProgress = 0 }
-            guard arrival.mayBeginAgain, snapshot.retry.mayGoOn(totalCount: counts.retries),
+            if arrival.hasProgressed { retryCountSinceProgress = 0 }
+            guard arrival.mayBeginAgain, snapshot.retry.mayGoOn(totalCount: retryCount),
                 let delay = snapshot.retry.delay(
                     after: error,
                     of: snapshot.message,
-                    retryCount: counts.retriesSinceProgress,
+                    retryCount: retryCountSinceProgress,
                     date: clock.date,
                     random: host.settings.random(),
                     mayHaveActed: safety.mayHaveActed
@@ -540,8 +536,8 @@ extension Call {
                 !isHeldBack(for: delay),
                 host.takeRetry(afterProgress: arrival.hasProgressed)
             else { return nil }
-            counts.retriesSinceProgress += 1
-            counts.retries += 1
+            retryCountSinceProgress += 1
+            retryCount += 1
             return delay
         }
 
