@@ -40,3 +40,14 @@ package enum RegularFile {
         return fsync(descriptor)
     }
 }
+
+extension stat {
+    /// The time of the last change.
+    var modified: timespec {
+        #if canImport(Darwin)
+        st_mtimespec
+        #else
+        st_mtim
+        #endif
+    }
+}

@@ -97,11 +97,7 @@ package class CacheFiles: @unchecked Sendable {
     }
 
     private static func status(_ found: stat) -> Status {
-        #if canImport(Darwin)
-        let time = found.st_mtimespec
-        #else
-        let time = found.st_mtim
-        #endif
+        let time = found.modified
         let seconds = TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000
         return (Int(clamping: found.st_size), Date(timeIntervalSince1970: seconds))
     }

@@ -147,10 +147,7 @@ struct DownloadLocation: Hashable, Sendable {
     /// process.
     func cleanUpOnce(at now: Date) {
         let limit = now - Self.partLifetime
-        guard Self.cleaned.withLock({ $0.insert(directory).inserted }),
-            let names = try? FileManager.default.contentsOfDirectory(atPath: directory)
-        else { return }
-        for name in names where name.hasPrefix(Self.prefix) {
+        for name in Self.namesToCleanUp(in: directory, for: Self.suffix) where name.hasPrefix(Self.prefix) {
             let path = self.path(named: name)
             if name.hasSuffix(Self.suffix) {
                 if Self.removeUnlocked(path, before: limit) { unlink(path + ".journal") }
@@ -162,23 +159,19 @@ struct DownloadLocation: Hashable, Sendable {
         }
     }
 
+    /// Returns the names in a directory, once in a process for each suffix of the files to remove.
+    static func namesToCleanUp(in directory: String, for suffix: String) -> [String] {
+        guard cleaned.withLock({ $0.insert(directory + "/" + suffix).inserted }) else { return [] }
+        return (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+    }
+
     @discardableResult
     static func removeUnlocked(_ path: String, before limit: Date = .distantFuture) -> Bool {
         guard let (descriptor, _) = try? RegularFile.open(path, O_RDONLY) else { return false }
         defer { close(descriptor) }
         guard let found = PartialFile.ownStatus(descriptor),
-            TimeInterval(found.modifiedSeconds) < limit.timeIntervalSince1970, flock(descriptor, LOCK_EX | LOCK_NB) == 0
+            TimeInterval(found.modified.tv_sec) < limit.timeIntervalSince1970, flock(descriptor, LOCK_EX | LOCK_NB) == 0
         else { return false }
         return unlink(path) == 0
-    }
-}
-
-extension stat {
-    fileprivate var modifiedSeconds: Int {
-        #if canImport(Darwin)
-        st_mtimespec.tv_sec
-        #else
-        st_mtim.tv_sec
-        #endif
     }
 }

@@ -35,7 +35,6 @@ final class UploadJournal: @unchecked Sendable {
     /// The time in seconds for which the journals of other uploads are kept after their last use.
     private static let lifetime: TimeInterval = 30 * 24 * 3_600
     private static let suffix = ".upload"
-    private static let cleaned = Locked<Set<String>>([])
 
     static var defaultDirectory: URL {
         NetworkCache.defaultDirectory.appendingPathComponent("uploads", isDirectory: true)
@@ -138,10 +137,7 @@ final class UploadJournal: @unchecked Sendable {
 
     /// Removes old journals from the folder, except open ones. Runs once for each folder in a process.
     private static func cleanUpOnce(_ folder: String, at now: Date) {
-        guard cleaned.withLock({ $0.insert(folder).inserted }),
-            let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
-        else { return }
-        for name in names where name.hasSuffix(suffix) {
+        for name in DownloadLocation.namesToCleanUp(in: folder, for: suffix) where name.hasSuffix(suffix) {
             DownloadLocation.removeUnlocked("\(folder)/\(name)", before: now - lifetime)
         }
     }

@@ -50,16 +50,12 @@ enum UploadSource: Sendable {
     }
 
     /// Reads the fingerprint.
-    ///
-    /// - Parameter withDigest: Whether to read the bytes too. Defaults to `true`.
-    func fingerprint(withDigest: Bool = true) throws(NetworkError) -> Fingerprint {
+    func fingerprint() throws(NetworkError) -> Fingerprint {
         switch self {
-        case .data(let data):
-            return Fingerprint(length: Int64(data.count), digest: withDigest ? SHA256.digest(of: data) : Data())
+        case .data(let data): return Fingerprint(length: Int64(data.count), digest: SHA256.digest(of: data))
         case .file(let file):
             let (handle, status) = try Self.open(file)
-            var found = Fingerprint(length: Int64(status.st_size), modified: status.modifiedNanoseconds)
-            guard withDigest else { return found }
+            var found = Fingerprint(length: Int64(status.st_size), modified: status.modified.nanoseconds)
             do {
                 var hash = SHA256()
                 hash.update(try handle.read(upToCount: Int(Self.sampleCount)) ?? Data())
@@ -75,9 +71,9 @@ enum UploadSource: Sendable {
 
     /// Returns whether the bytes have the length and the date of the fingerprint.
     func isUnchanged(since fingerprint: Fingerprint) -> Bool {
-        guard case .file = self else { return true }
-        let found = try? self.fingerprint(withDigest: false)
-        return found?.length == fingerprint.length && found?.modified == fingerprint.modified
+        guard case .file(let file) = self else { return true }
+        guard let (_, status) = try? Self.open(file) else { return false }
+        return status.st_size == fingerprint.length && status.modified.nanoseconds == fingerprint.modified
     }
 
     /// Returns a part of the bytes as the body of a message.
@@ -88,13 +84,12 @@ enum UploadSource: Sendable {
             let first = data.index(data.startIndex, offsetBy: Int(range.lowerBound))
             return .data(data[first..<data.index(first, offsetBy: range.count)])
         case .file(let file):
-            return .stream(
-                TransportBodyStream(length: range.count) {
-                    let (handle, _) = try Self.open(file)
-                    try handle.seek(toOffset: UInt64(range.lowerBound))
-                    return FilePieces(file: handle, count: range.count)
-                }
-            )
+            let stream = TransportBodyStream(length: range.count) {
+                let (handle, _) = try Self.open(file)
+                try handle.seek(toOffset: UInt64(range.lowerBound))
+                return FilePieces(file: handle, count: range.count)
+            }
+            return .stream(stream)
         }
     }
 
@@ -124,13 +119,7 @@ private struct FilePieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
     }
 }
 
-extension stat {
-    fileprivate var modifiedNanoseconds: Int64 {
-        #if canImport(Darwin)
-        let time = st_mtimespec
-        #else
-        let time = st_mtim
-        #endif
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
-    }
+extension timespec {
+    /// The nanoseconds since 1970.
+    fileprivate var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
 }
