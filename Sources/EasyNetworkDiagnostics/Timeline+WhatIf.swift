@@ -50,12 +50,7 @@ extension Timeline {
     public func suggestions() async -> [Suggestion] {
         let record = await settledRecord()
         let now = clock.date
-        let task = WorkQueue.task { Self.suggestions(TimelinePlan(record, at: now), record, now) }
-        return await withTaskCancellationHandler {
-            await task.value
-        } onCancel: {
-            task.cancel()
-        }
+        return await WorkQueue.task { Self.suggestions(TimelinePlan(record, at: now), record, now) }.joined()
     }
 
     /// A change that would have let the last job end earlier: see ``Timeline/suggestions()``.

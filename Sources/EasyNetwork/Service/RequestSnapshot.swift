@@ -58,7 +58,7 @@ final class RequestSnapshot: Sendable {
     /// Creates the snapshot of another message for the same request, without cache.
     ///
     /// - Parameters:
-    ///   - options: The options of the message. Their validation, retry policy and overall timeout apply.
+    ///   - options: The options of the message. Without a validation or a retry policy, the ones of the request apply.
     ///   - home: The URL of the request, if a server has named the message's URL at another origin.
     init(_ other: RequestSnapshot, _ message: TransportRequest, _ options: RequestOptions, home: URL?) {
         (request, host, interceptors, redirects) = (other.request, other.host, other.interceptors, other.redirects)

@@ -79,3 +79,14 @@ extension Promise<Void> {
     /// Fulfills the promise.
     package func set() { set(()) }
 }
+
+extension Task where Failure == Never {
+    /// Waits for the task, which is cancelled together with the current task.
+    package func joined() async -> Success {
+        await withTaskCancellationHandler {
+            await value
+        } onCancel: {
+            cancel()
+        }
+    }
+}

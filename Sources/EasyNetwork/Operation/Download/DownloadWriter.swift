@@ -198,7 +198,7 @@ actor DownloadWriter {
             if isEnough { break }
             // Apply the hold in this loop. A task that calls `applyHold()` would wait as long as chunks are available.
             if owner?.isHeld ?? false != isHeld { applyHold() }
-            let delay = owner?.bandwidthLimits.map { $0.delay(after: chunk.count) }.max() ?? 0
+            let delay = owner?.bandwidthDelay(after: chunk.count) ?? 0
             if delay > 0 { await clock.sleep(delay) }
             // Available chunks are read without suspension, so give the other segments a turn.
             if plan.segments.count > 1 { await Task.yield() }

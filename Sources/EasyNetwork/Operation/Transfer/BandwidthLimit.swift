@@ -47,4 +47,24 @@ extension ServiceOperation {
     final var bandwidthLimits: [BandwidthLimit] {
         [option { $0.bandwidth }, scheduling?.queue.bandwidth].compactMap { $0 }
     }
+
+    /// Returns the body of a message with these limits.
+    final func limited(_ body: TransportBody) throws(NetworkError) -> TransportBody {
+        if case .none = body { return body }
+        if case .stream = body {} else if bandwidthLimits.isEmpty { return body }
+        return try body.paced(
+            pieceSize: { [weak self] in
+                let slowest = self?.bandwidthLimits.map(\.bytesPerSecond).min()
+                // A piece takes a tenth of a second. Larger pieces would leave long pauses between them.
+                return slowest.map { min(65_536, max(1, $0 / 10)) } ?? .max
+            },
+            delay: { [weak self] count in self?.bandwidthDelay(after: count) ?? 0 },
+            clock: clock
+        )
+    }
+
+    /// Returns the seconds until the next bytes can be transferred.
+    final func bandwidthDelay(after count: Int) -> TimeInterval {
+        bandwidthLimits.map { $0.delay(after: count) }.max() ?? 0
+    }
 }

@@ -92,6 +92,11 @@ package final class TransferMeter: Sendable {
         change { $0.move(to: completed, at: $1) }
     }
 
+    /// - Parameter completed: the number of transferred bytes. It has no effect if more bytes were counted before.
+    func raise(to completed: Int64) {
+        change { $0.move(to: max($0.completed, completed), at: $1) }
+    }
+
     /// - Parameters:
     ///   - completed: the number of transferred bytes. It is smaller than before if bytes are transferred again.
     ///   - total: the length; `nil` if it is unknown.

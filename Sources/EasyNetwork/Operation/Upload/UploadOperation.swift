@@ -24,14 +24,9 @@ import Foundation
 public final class UploadOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
     // Sendable because all mutable state is in `run` and `turn`, under their locks. `isWanted` is written before the
     // operation is added to a queue.
-    private struct Run {
-        let task: Task<Void, Never>
-        /// Completes when the task has ended.
-        let hasEnded: Promise<Void>
-    }
-
     private let turn = UploadTurn()
-    private let run = Locked<Run?>(nil)
+    /// The task that sends a resumable upload, and a promise that completes when it has ended; `nil` before the start.
+    private let run = Locked<(task: Task<Void, Never>, hasEnded: Promise<Void>)?>(nil)
     /// The request as it was when the operation was created, if the upload resumes.
     private let resumable: (settings: ResumableUpload, request: CallRequest)?
 
@@ -113,21 +108,6 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         return try limited(body)
     }
 
-    /// Returns the body with the limits of the bandwidth.
-    private func limited(_ body: TransportBody) throws(NetworkError) -> TransportBody {
-        if case .none = body { return body }
-        if case .stream = body {} else if bandwidthLimits.isEmpty { return body }
-        return try body.paced(
-            pieceSize: { [weak self] in
-                let slowest = self?.bandwidthLimits.map(\.bytesPerSecond).min()
-                // A piece takes a tenth of a second. Larger pieces would leave long pauses between them.
-                return slowest.map { min(65_536, max(1, $0 / 10)) } ?? .max
-            },
-            delay: { [weak self] count in self?.bandwidthLimits.map { $0.delay(after: count) }.max() ?? 0 },
-            clock: clock
-        )
-    }
-
     // MARK: - Pausing
 
     /// Whether the upload is paused: ``pause()`` was called after the last ``resume()``.
@@ -166,58 +146,63 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
                 await self.upload(request, settings)
                 hasEnded.set()
             }
-            run = Run(task: task, hasEnded: hasEnded)
+            run = (task, hasEnded)
         }
     }
 
     private func upload(_ request: CallRequest, _ settings: ResumableUpload) async {
-        var claimed: String?
-        var opened: UploadJournal?
-        var isOver = false
         do throws(NetworkError) {
             try await waitWithoutSlot(until: -.infinity) { turn.resumed }
-            let snapshot = try request.read(for: callGroup.host)
-            let (source, fingerprint, identity) = try Self.plan(settings, snapshot)
-            let path = UploadJournal.path(of: identity, settings)
-            guard await claimTransfer(path) else { throw Self.taken(by: "another operation") }
-            claimed = path
-            let journal = try UploadJournal(path, at: callGroup.host.settings.clock.date)
-            opened = journal
-            var transfer = UploadTransfer(
-                settings,
-                snapshot,
-                source,
-                fingerprint,
-                identity,
-                journal,
-                owner: self,
-                turn: turn,
-                meter: meter,
-                limit: { [weak self] body throws(NetworkError) in try self?.limited(body) ?? body }
-            )
-            let result: Result<UploadTransfer.End, NetworkError>
-            do throws(NetworkError) { result = .success(try await transfer.run()) } catch { result = .failure(error) }
-            isOver = transfer.isOver
-            switch result {
-            case .success(.unsupported): perform(CallRequest(snapshot))
-            case .success(.response(let response)): finish(with: response, request)
-            case .failure(let error):
-                if transfer.isAnnounced { callGroup.host.postEnd(of: request.request, nil, error) }
-                throw error
-            }
+            let upload = try read(request, settings)
+            let journal = try await openJournal(of: upload, afterEnd: false)
+            guard await send(upload, request, journal) else { return close(journal, removing: false) }
+            // Keep the journal until the callbacks have returned. If the process is killed before, the next one finds
+            // that the upload is complete, and does not send it again.
+            whenFinished { self.close(journal, removing: true) }
         } catch {
             finish(error)
         }
-        guard isOver, let opened, let claimed else {
-            opened?.close(removing: false)
-            if let claimed { releaseTransfer(claimed) }
-            return
+    }
+
+    /// Reads the request, its bytes, and what names its upload.
+    private func read(_ request: CallRequest, _ settings: ResumableUpload) throws(NetworkError) -> ResumableRequest {
+        try ResumableRequest(settings, request.read(for: callGroup.host), itemType: Request.Item.self)
+    }
+
+    /// Opens the journal of an upload, which no other operation of this process uses until it is closed.
+    private func openJournal(of upload: ResumableRequest, afterEnd: Bool) async throws(NetworkError) -> UploadJournal {
+        let path = UploadJournal.path(of: upload.identity, upload.settings)
+        guard await claimTransfer(path, afterEnd: afterEnd) else {
+            throw NetworkError(code: .refused, message: "another operation already uploads this to the same address")
         }
-        // Keep the journal until the callbacks have returned. If the process is killed before, the next one finds that
-        // the upload is complete, and does not send it again.
-        whenFinished {
-            opened.close(removing: true)
-            self.releaseTransfer(claimed)
+        do throws(NetworkError) {
+            return try UploadJournal(path, at: clock.date)
+        } catch {
+            releaseTransfer(path)
+            throw error
+        }
+    }
+
+    private func close(_ journal: UploadJournal, removing: Bool) {
+        journal.close(removing: removing)
+        releaseTransfer(journal.path)
+    }
+
+    /// Sends the messages of the upload, and ends the operation.
+    ///
+    /// - Returns: whether nothing is left to resume.
+    private func send(_ upload: ResumableRequest, _ request: CallRequest, _ journal: UploadJournal) async -> Bool {
+        var transfer = UploadTransfer(upload, journal, owner: self, turn: turn, meter: meter)
+        do throws(NetworkError) {
+            switch try await transfer.run() {
+            case .unsupported: perform(CallRequest(upload.snapshot))
+            case .response(let response): finish(with: response, request)
+            }
+            return true
+        } catch {
+            if transfer.isAnnounced { callGroup.host.postEnd(of: request.request, nil, error) }
+            finish(error)
+            return transfer.isOver
         }
     }
 
@@ -239,46 +224,6 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         }
     }
 
-    /// Checks the request, and returns its bytes and the digest of what names its upload.
-    private static func plan(
-        _ settings: ResumableUpload,
-        _ snapshot: RequestSnapshot
-    ) throws(NetworkError) -> (UploadSource, UploadSource.Fingerprint, identity: String) {
-        guard settings.partSize > 0 else {
-            throw .invalidRequest("the partSize of an upload must be at least 1, but is \(settings.partSize)")
-        }
-        let message = snapshot.message
-        if settings.kind == .tus {
-            guard message.method == .post || message.method == .patch else {
-                throw .invalidRequest("tus needs POST, or PATCH for an upload that exists, but not \(message.method)")
-            }
-            guard settings.item != nil || !(Request.Item.self is any Decodable.Type) else {
-                throw .invalidRequest(
-                    "tus ends with a response without content, so no \(Request.Item.self) can be decoded; "
-                        + "name its address in .tus(item:), or use Void or NetworkResponse"
-                )
-            }
-        }
-        let source = try UploadSource(message.body)
-        let fingerprint = try source.fingerprint()
-        let host = snapshot.host
-        let user =
-            HTTPCredential.userName(in: message.headers) ?? host.settings.authentication?.userName ?? ""
-        let identity = [
-            settings.kind.rawValue, message.method.rawValue, message.url.absoluteString,
-            // The owner of a journal has one for each file, whose folder can move.
-            settings.journal == nil ? source.identity(fingerprint) : "", host.settings.cachePartition ?? "", user,
-            // Two entries of an outbox can have the same bytes, and both are wanted.
-            message.headers["Idempotency-Key"] ?? "",
-        ]
-        let digest = SHA256.digest(of: Data(identity.joined(separator: "\n").utf8)).prefix(16).hexadecimal
-        return (source, fingerprint, digest)
-    }
-
-    private static func taken(by whom: String) -> NetworkError {
-        NetworkError(code: .refused, message: "\(whom) already uploads this to the same address")
-    }
-
     /// Cancels the operation, deletes the upload on the server (DELETE), and removes its journal, so that the same
     /// upload begins again. An operation that was never started discards the upload of an earlier one.
     ///
@@ -290,33 +235,20 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         cancel()
         guard let (settings, request) = resumable else { return }
         // Reading files and digesting data would block the caller's thread, often the main one.
-        let task = WorkQueue.task {
-            do throws(NetworkError) {
-                return Result<Void, NetworkError>.success(try await self.discard(request, settings))
-            } catch {
-                return .failure(error)
-            }
-        }
-        let result = await withTaskCancellationHandler {
-            await task.value
-        } onCancel: {
-            task.cancel()
-        }
-        try result.get()
+        try await WorkQueue.task { await self.discard(request, settings) }.joined().get()
     }
 
-    private func discard(_ request: CallRequest, _ settings: ResumableUpload) async throws(NetworkError) {
-        let snapshot = try request.read(for: callGroup.host)
-        let path = UploadJournal.path(of: try Self.plan(settings, snapshot).identity, settings)
-        guard await claimTransfer(path, afterEnd: true) else { throw Self.taken(by: "another operation") }
-        defer { releaseTransfer(path) }
-        let journal = try UploadJournal(path, at: callGroup.host.settings.clock.date)
-        var isDeleted = false
-        defer { journal.close(removing: isDeleted) }
-        if let address = journal.record?.address {
-            try await UploadTransfer.delete(address, settings, snapshot)
+    private func discard(_ request: CallRequest, _ settings: ResumableUpload) async -> Result<Void, NetworkError> {
+        do throws(NetworkError) {
+            let upload = try read(request, settings)
+            let journal = try await openJournal(of: upload, afterEnd: true)
+            var result = Result<Void, NetworkError>.success(())
+            if let address = journal.record?.address { result = await upload.delete(address) }
+            close(journal, removing: result.failure == nil)
+            return result
+        } catch {
+            return .failure(error)
         }
-        isDeleted = true
     }
 
     // MARK: - The end

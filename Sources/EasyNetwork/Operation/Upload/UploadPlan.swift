@@ -121,13 +121,7 @@ struct UploadPlan: Sendable {
 
     /// Whether a message can be interrupted and the upload resumed afterwards. A message that completes the upload is
     /// left to its end.
-    func canStop(_ message: Message) -> Bool {
-        switch message {
-        case .discover, .ask: true
-        case .create: false
-        case .append(_, let completes): !completes
-        }
-    }
+    func canStop(_ message: Message) -> Bool { message != .create && !completes(message) }
 
     /// Returns whether the message completes the upload.
     func completes(_ message: Message) -> Bool {
@@ -156,11 +150,8 @@ struct UploadPlan: Sendable {
     // MARK: - Responses
 
     mutating func receive(_ reply: Reply, to message: Message) -> Verdict {
-        var reply = reply
-        if reply.isCut, !(completes(message) && isEnd(reply)) {
-            // The head does not count, because the message can be repeated.
-            reply = Reply()
-        }
+        // The head of a response that was cut off does not count if the message can be repeated.
+        let reply = reply.isCut && !(completes(message) && isEnd(reply)) ? Reply() : reply
         if reply.status == nil, !reply.mayHaveArrived { mayBeComplete = couldBeComplete }
         return switch message {
         case .discover: discovered(reply)
@@ -174,27 +165,25 @@ struct UploadPlan: Sendable {
         guard let status = reply.status, status < 500 || status == 501, status != 429, status != 408 else {
             return .failed
         }
-        let isSupported: Bool
-        switch kind {
-        case .tus:
-            let extensions = Self.list(reply.headers, "Tus-Extension")
-            isSupported =
-                Self.list(reply.headers, "Tus-Version").contains("1.0.0") && extensions.contains("creation")
-        case .http:
-            // A server without limits sends `min-size=0`.
-            isSupported = reply.headers["Upload-Limit"] != nil && (limits(reply)["min-size"] ?? 0) <= length
-        }
+        let isSupported =
+            switch kind {
+            case .tus:
+                Self.list(reply.headers, "Tus-Version").contains("1.0.0")
+                    && Self.list(reply.headers, "Tus-Extension").contains("creation")
+            case .http:
+                // A server without limits sends `min-size=0`.
+                reply.headers["Upload-Limit"] != nil && (limits(reply)["min-size"] ?? 0) <= length
+            }
         guard isSupported, 200..<300 ~= status else { return .unsupported }
         mustDiscover = false
         return noteLimits(reply) ?? .proceed
     }
 
     private mutating func created(_ reply: Reply) -> Verdict {
-        guard let status = reply.status else { return mayBeComplete ? .rejected : .failed }
-        if status == 412, kind == .tus, let versions = reply.headers["Tus-Version"] {
+        if reply.status == 412, kind == .tus, let versions = reply.headers["Tus-Version"] {
             return .fail(.unacceptableStatus, "the server supports tus \(versions), but not 1.0.0")
         }
-        guard 200..<300 ~= status else { return mayBeComplete ? .rejected : .failed }
+        guard let status = reply.status, 200..<300 ~= status else { return mayBeComplete ? .rejected : .failed }
         let isKnown = kind == .http || reply.headers["Tus-Resumable"] != nil
         guard isKnown, let location = reply.headers["Location"], let base = reply.url else {
             return .fail(
@@ -310,14 +299,18 @@ struct UploadPlan: Sendable {
         (farthest, hasGained) = (found, true)
     }
 
+    /// Returns the message of an upload that cannot begin again.
+    static func tooLate(_ reason: String) -> String {
+        "\(reason), after all bytes were sent; the server may have processed them"
+    }
+
     /// Begins again, unless the server could have acted on the upload.
     ///
     /// - Parameter length: The new length of the bytes. Defaults to `nil`: the same.
     mutating func startOver(_ reason: String, length: Int64? = nil) -> Verdict {
         startOverCount += 1
         guard !mayBeComplete else {
-            let message = "\(reason), after all bytes were sent; the server may have processed them"
-            return .fail(.unacceptableStatus, message)
+            return .fail(.unacceptableStatus, Self.tooLate(reason))
         }
         guard isCreated, startOverCount <= Self.startOverLimit else { return .fail(.unacceptableStatus, reason) }
         if let length { self.length = length }

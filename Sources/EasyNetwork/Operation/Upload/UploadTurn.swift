@@ -10,9 +10,6 @@ final class UploadTurn: Sendable {
         var yieldCount = 0
         /// Stops the current message; `nil` if there is none, or if it must reach its end.
         var stop: (@Sendable () -> Void)?
-        var isStopped = false
-
-        var mustStop: Bool { resumed != nil || yieldCount > 0 }
     }
 
     private let state = Locked(State())
@@ -26,29 +23,20 @@ final class UploadTurn: Sendable {
 
     func noteSlot(isThere: Bool) { change { $0.yieldCount += isThere ? -1 : 1 } }
 
-    private func change(_ change: (inout State) -> Void) {
-        let stop = state.withLock { state -> (@Sendable () -> Void)? in
-            change(&state)
-            guard state.mustStop, let stop = state.stop.take() else { return nil }
-            state.isStopped = true
-            return stop
-        }
-        stop?()
-    }
-
     /// Begins a message that can be stopped.
-    func begin(_ stop: @escaping @Sendable () -> Void) {
-        change { ($0.stop, $0.isStopped) = (stop, false) }
-    }
+    func begin(_ stop: @escaping @Sendable () -> Void) { change { $0.stop = stop } }
 
     /// Ends a message.
-    ///
-    /// - Returns: Whether it was stopped.
-    func end() -> Bool {
-        let (old, isStopped) = state.withLock { state in
-            (state.stop.take(), exchange(&state.isStopped, with: false))
-        }
+    func end() {
+        let old = state.withLock { $0.stop.take() }
         withExtendedLifetime(old) {}
-        return isStopped
+    }
+
+    private func change(_ change: (inout State) -> Void) {
+        let stop = state.withLock { state in
+            change(&state)
+            return state.resumed != nil || state.yieldCount > 0 ? state.stop.take() : nil
+        }
+        stop?()
     }
 }

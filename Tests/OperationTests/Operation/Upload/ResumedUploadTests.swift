@@ -109,8 +109,7 @@ struct ResumedUploadTests {
     @Test("TRF-7: bytes that the server has not confirmed stay in the progress")
     func progress() async {
         let meter = TransferMeter(kind: .downloading, clock: SystemClock())
-        let shown = Locked<Int64?>(nil)
-        for count in [10, 50, 20] as [Int64] { UploadTransfer.show(count, of: shown, in: meter) }
+        for count in [10, 50, 20] as [Int64] { meter.raise(to: count) }
         await meter.finish(success: false).wait()
         expect(meter.progress.completedUnitCount, equals: 50)
     }
