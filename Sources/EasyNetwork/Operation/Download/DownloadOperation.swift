@@ -262,13 +262,12 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         if let part { releaseTransfer(part) }
     }
 
-    private func open(_ location: DownloadLocation, _ message: TransportRequest) throws(NetworkError) -> DownloadWriter
-    {
+    private func open(_ place: DownloadLocation, _ message: TransportRequest) throws(NetworkError) -> DownloadWriter {
         // Open the part before the cleanup, which leaves an open part alone, however old it is.
-        let file = try PartialFile(location, calls: calls.withLock { $0 })
-        location.cleanUpOnce(at: clock.date)
+        let file = try PartialFile(place, calls: calls.withLock { $0 })
+        place.cleanUpOnce(at: clock.date)
         let boot = ResumeJournal.currentBoot
-        let found = message.mayContinueDownload ? ResumeJournal(at: location.journal) : nil
+        let found = message.mayContinueDownload ? ResumeJournal(at: place.journal) : nil
         let journal = found?.trusted(boot: boot, size: file.size)
         if journal == nil { try file.truncate() }
         let plan = DownloadPlan(

@@ -179,7 +179,9 @@ struct DownloadPlan: Sendable {
 
     /// - Returns: the range of a response if it is the requested one, of the same file.
     private mutating func fittingRange(_ head: TransportHead, _ question: RangeRequest) -> Range<Int64>? {
-        guard !Self.isCoded(head.headers), !Self.hasSeveralRanges(head.headers),
+        guard !Self.isCoded(head.headers),
+            // A response with several ranges has a head before each (RFC 9110, section 14.6).
+            MediaType(head.headers)?.essence != "multipart/byteranges",
             let content = ContentRange(head.headers),
             let range = content.range, range.lowerBound == question.lower,
             // Without a total length, the file might continue after the range.
@@ -264,11 +266,6 @@ struct DownloadPlan: Sendable {
     /// Whether the body is encoded (RFC 9110, section 8.4), so that its ranges are not ranges of the file.
     private static func isCoded(_ headers: HTTPHeaders) -> Bool {
         !headers.contentCodings.isEmpty
-    }
-
-    /// Whether the response has several ranges, with a head before each (RFC 9110, section 14.6).
-    private static func hasSeveralRanges(_ headers: HTTPHeaders) -> Bool {
-        MediaType(headers)?.essence == "multipart/byteranges"
     }
 
     // MARK: - Bytes

@@ -50,7 +50,6 @@ extension ServiceOperation {
 
     /// Returns the body of a message with these limits.
     final func limited(_ body: TransportBody) throws(NetworkError) -> TransportBody {
-        if case .none = body { return body }
         if case .stream = body {} else if bandwidthLimits.isEmpty { return body }
         return try body.paced(
             pieceSize: { [weak self] in

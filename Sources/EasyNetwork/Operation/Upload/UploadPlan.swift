@@ -309,9 +309,7 @@ struct UploadPlan: Sendable {
     /// - Parameter length: The new length of the bytes. Defaults to `nil`: the same.
     mutating func startOver(_ reason: String, length: Int64? = nil) -> Verdict {
         startOverCount += 1
-        guard !mayBeComplete else {
-            return .fail(.unacceptableStatus, Self.tooLate(reason))
-        }
+        guard !mayBeComplete else { return .fail(.unacceptableStatus, Self.tooLate(reason)) }
         guard isCreated, startOverCount <= Self.startOverLimit else { return .fail(.unacceptableStatus, reason) }
         if let length { self.length = length }
         (address, offset, isProven, farthest, hasGained, conflictCount) = (nil, nil, false, 0, false, 0)

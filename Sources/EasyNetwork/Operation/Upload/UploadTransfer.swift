@@ -8,6 +8,8 @@ struct UploadTransfer {
         case unsupported
     }
 
+    private typealias Outcome = Result<NetworkResponse, NetworkError>
+
     /// An identifier of this process. Version numbers of users are comparable only within one process, so a user in a
     /// journal begins with it.
     private static let launch = UUID.make().uuidString
@@ -166,7 +168,7 @@ struct UploadTransfer {
     /// Sends a message.
     ///
     /// - Returns: `nil` if it was stopped, because of a pause or an urgent job.
-    private mutating func send(_ message: UploadPlan.Message) async -> Result<NetworkResponse, NetworkError>? {
+    private mutating func send(_ message: UploadPlan.Message) async -> Outcome? {
         let begun = clock.now
         let request: CallRequest
         do throws(NetworkError) {
@@ -190,7 +192,7 @@ struct UploadTransfer {
         return task.isCancelled && result.failure != nil && !owner.hasOutcome ? nil : result
     }
 
-    private static func reply(_ result: Result<NetworkResponse, NetworkError>) -> UploadPlan.Reply {
+    private static func reply(_ result: Outcome) -> UploadPlan.Reply {
         switch result {
         case .success(let response):
             UploadPlan.Reply(status: response.statusCode, headers: response.headers, url: response.url)
@@ -213,10 +215,7 @@ struct UploadTransfer {
 
     // MARK: - What follows
 
-    private mutating func apply(
-        _ verdict: UploadPlan.Verdict,
-        _ result: Result<NetworkResponse, NetworkError>
-    ) async throws(NetworkError) -> End? {
+    private mutating func apply(_ verdict: UploadPlan.Verdict, _ result: Outcome) async throws(NetworkError) -> End? {
         switch verdict {
         case .proceed:
             try save()
@@ -250,7 +249,7 @@ struct UploadTransfer {
     ///
     /// - Parameter code: The code of the failure. Defaults to `nil`: the result is the failure.
     private mutating func failed(
-        after result: Result<NetworkResponse, NetworkError>,
+        after result: Outcome,
         _ code: NetworkError.Code? = nil,
         _ message: String? = nil
     ) -> NetworkError {
@@ -260,7 +259,7 @@ struct UploadTransfer {
         return error
     }
 
-    private static func error(of result: Result<NetworkResponse, NetworkError>) -> NetworkError {
+    private static func error(of result: Outcome) -> NetworkError {
         switch result {
         case .success(let response): response.error(.badServerResponse)
         case .failure(let error): error
@@ -367,9 +366,8 @@ struct UploadTransfer {
     /// The `Idempotency-Key` of the creation. If it replaces an upload that the server has forgotten, the key differs:
     /// with the same key, a server may return the old upload again.
     private var creationKey: String? {
-        guard let key = upload.message.headers["Idempotency-Key"], let old = journal.record?.address else {
-            return upload.message.headers["Idempotency-Key"]
-        }
+        let key = upload.message.headers["Idempotency-Key"]
+        guard let key, let old = journal.record?.address else { return key }
         let suffix = "-" + SHA256.digest(of: Data(old.absoluteString.utf8)).prefix(8).hexadecimal
         // Some keys are quoted strings (RFC 9651, section 3.3.3).
         return key.hasSuffix("\"") ? key.dropLast() + suffix + "\"" : key + suffix

@@ -178,7 +178,7 @@ struct UploadJournalTests {
 
     @Test(
         "TRF-7: if the user or the file changes after the message that completes the upload, it is not sent again",
-        arguments: [(Kind.tus, "user"), (.http, "user"), (.http, "file")]
+        arguments: [(Kind.tus, "user"), (Kind.http, "user"), (Kind.http, "file")]
     )
     func changesAfterLastMessage(kind: Kind, change: String) async throws {
         let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "ada")
