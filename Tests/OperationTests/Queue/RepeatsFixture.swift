@@ -87,7 +87,7 @@ extension NetworkQueue {
     /// Whether the queue holds no jobs, hidden ones included.
     var keepsNothing: Bool {
         state.withLock { $0.graph.totalCount == 0 }
-            && repeats.withLock { $0.registry.keys.count + $0.carriers.count } == 0
+            && repeats.withLock { $0.registry.jobs.count + $0.carriers.count } == 0
     }
 
     /// Whether the operation's task waits for a shared answer, so that a cancel makes it leave at once. It is counted
