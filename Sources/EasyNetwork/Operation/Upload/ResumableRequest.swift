@@ -82,7 +82,7 @@ struct ResumableRequest: Sendable {
         let home = url.origin == message.url.origin ? nil : message.url
         var headers = HTTPHeaders(message.headers.filter { !Self.ownFields.contains($0.name.lowercased()) })
         if home != nil {
-            headers = RedirectRules(policy: snapshot.redirects).headersElsewhere(headers)
+            headers = snapshot.redirects.headersElsewhere(headers)
             (options.isAuthenticated, options.usesCookies, options.sendsTraceContext) = (false, false, false)
         }
         for field in fields { headers[field.name] = field.value }
