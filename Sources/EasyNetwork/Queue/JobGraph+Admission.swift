@@ -224,7 +224,7 @@ extension JobGraph {
     /// - Parameter limit: the limit of this key; `nil` removes it.
     package mutating func setLimit(_ limit: Int?, for key: LimitKey) {
         if case .group = key { batchLimits[key] = limit } else { limits[key] = limit }
-        if let lane = lanes[key] { refreshLimits(of: [lane]) }
+        if let lane = lanes[key] { refreshLimits(of: lane) }
     }
 
     mutating func refreshLimits(of lanes: [Lane]) {
@@ -257,7 +257,7 @@ extension JobGraph {
     mutating func setRate(_ rate: RateLimit?, for key: LimitKey) {
         rates[key] = rate
         guard rate != nil || lanes[key] != nil else { return }
-        let lane = lane(of: key)
+        let lane = lane(of: key)[0]
         let wasBounded = lane.isBounded
         if let rate, lane.gate != nil {
             lane.gate?.limit = rate
@@ -345,15 +345,22 @@ extension JobGraph {
 
     /// Returns the lanes of a host and of other keys, and counts one more user of each.
     mutating func use(_ host: String?, _ keys: [LimitKey]) -> [Lane] {
-        var lanes: [Lane] = []
-        if let host { lanes.append(use(.host(host))) }
-        for key in keys { lanes.append(use(key)) }
+        // Most jobs count by their host alone, and share the list of its lane.
+        var lanes = host.map { use(.host($0)) } ?? []
+        for key in keys { lanes += use(key) }
         return lanes
     }
 
-    private mutating func use(_ key: LimitKey) -> Lane {
+    private mutating func use(_ key: LimitKey) -> [Lane] {
         let lane = lane(of: key)
-        lane.userCount += 1
+        lane[0].userCount += 1
+        return lane
+    }
+
+    private mutating func lane(of key: LimitKey) -> [Lane] {
+        if let lane = lanes[key] { return lane }
+        let lane = [Lane(key, limit: limit(of: key))]
+        lanes[key] = lane
         return lane
     }
 
@@ -362,13 +369,6 @@ extension JobGraph {
             lane.userCount -= 1
             if lane.userCount == 0 { removeIfUnused(lane) }
         }
-    }
-
-    private mutating func lane(of key: LimitKey) -> Lane {
-        if let lane = lanes[key] { return lane }
-        let lane = Lane(key, limit: limit(of: key))
-        lanes[key] = lane
-        return lane
     }
 
     /// Removes a lane without jobs. A lane is kept while it has a rate, and while there are few lanes, because the next

@@ -60,7 +60,7 @@ package struct JobGraph<Payload> {
     /// because the others would otherwise wait forever if many jobs yield.
     var isLongAbsentNext = true
     /// The limit of each host that has no limit of its own.
-    var hostLimit: Int? { didSet { refreshLimits(of: Array(lanes.values)) } }
+    var hostLimit: Int? { didSet { refreshLimits(of: lanes.values.flatMap { $0 }) } }
     /// The limits by key, except those of batches.
     var limits: [LimitKey: Int] = [:]
     var batchLimits: [LimitKey: Int] = [:]
@@ -73,14 +73,15 @@ package struct JobGraph<Payload> {
     let queueLane = Lane(.queueLane)
     /// The lane of the jobs that have just become ready.
     let mainLane = Lane(.queueLane)
-    var lanes: [LimitKey: Lane]
+    /// The lane of each key, as the list of the lanes of a job that has no other key.
+    var lanes: [LimitKey: [Lane]]
     /// The lanes that contain waiting jobs and are below their limit.
     var openLanes: [Lane] = []
     /// The lines of jobs that several keys can hold back.
     var lines: [LineKey: Line] = [:]
 
     package init(limit: Int? = nil) {
-        lanes = [.queueLane: queueLane]
+        lanes = [.queueLane: [queueLane]]
         self.limit = limit
     }
 

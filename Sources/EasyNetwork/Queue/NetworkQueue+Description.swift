@@ -10,7 +10,7 @@ extension NetworkQueue: CustomStringConvertible {
     public var description: String {
         let (count, taken, limit, rules, lanes, shutDownPlace) = state.withLock { state in
             let graph = state.graph
-            let lanes = graph.limits.map { ($0.key, $0.value, graph.lanes[$0.key]?.runningCount ?? 0) }
+            let lanes = graph.limits.map { ($0.key, $0.value, graph.lanes[$0.key]?.first?.runningCount ?? 0) }
             return (graph.count, graph.queueLane.runningCount, graph.limit, graph.rules, lanes, state.shutDownPlace)
         }
         var parts = ["\(count) \(count == 1 ? "job" : "jobs")"]

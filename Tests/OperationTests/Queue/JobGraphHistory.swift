@@ -341,7 +341,7 @@ struct JobGraphHistory {
         }
         if Set(actions.forget) != forgotten { fault = "\(actions.forget) forgotten, not \(forgotten)" }
         if graph.queueLane.runningCount != runningCount() { fault = "\(graph.queueLane.runningCount) run" }
-        for key in Self.keys where graph.lanes[key]?.runningCount ?? 0 != runningCount(key) {
+        for key in Self.keys where graph.lanes[key]?.first?.runningCount ?? 0 != runningCount(key) {
             fault = "\(key) counts"
         }
         let live = jobs.count { $0.phase != .gone && $0.phase != .expected }
