@@ -7,7 +7,7 @@ import Foundation
 struct DateFormat: Sendable {
     private enum Part {
         case text([UInt8])
-        case field(UInt8, count: Int)
+        case field(Unicode.Scalar, count: Int)
     }
 
     /// The maximum length of a pattern in bytes.
@@ -26,7 +26,7 @@ struct DateFormat: Sendable {
             throw Self.invalid(pattern, "is longer than \(Self.patternLimit) bytes")
         }
         var parts: [Part] = []
-        var letters: Set<UInt8> = []
+        var letters: Set<Unicode.Scalar> = []
         var rest = bytes[...]
         while let byte = rest.first {
             if byte == UInt8(ascii: "'") {
@@ -40,23 +40,21 @@ struct DateFormat: Sendable {
                 parts.append(.text(Array(run)))
                 continue
             }
-            let field = String(decoding: run, as: UTF8.self)
-            guard Self.counts(of: byte).contains(run.count) else {
-                let hint = byte == UInt8(ascii: "Y") ? "; the year is yyyy" : ""
+            let (letter, field) = (Unicode.Scalar(byte), String(decoding: run, as: UTF8.self))
+            guard Self.counts[letter]?.contains(run.count) == true else {
+                let hint = letter == "Y" ? "; the year is yyyy" : ""
                 throw Self.invalid(pattern, "has the unsupported field \"\(field)\"\(hint)")
             }
-            guard letters.insert(byte).inserted else {
+            guard letters.insert(letter).inserted else {
                 throw Self.invalid(pattern, "has the field \"\(field)\" a second time")
             }
-            parts.append(.field(byte, count: run.count))
+            parts.append(.field(letter, count: run.count))
         }
-        guard letters.contains(UInt8(ascii: "y")) else { throw Self.invalid(pattern, "has no year, which is yyyy") }
-        guard letters.contains(UInt8(ascii: "h")) == letters.contains(UInt8(ascii: "a")) else {
+        guard letters.contains("y") else { throw Self.invalid(pattern, "has no year, which is yyyy") }
+        guard letters.contains("h") == letters.contains("a") else {
             throw Self.invalid(pattern, "has only one of h and a; the hour of 24 is HH")
         }
-        guard !letters.isSuperset(of: [UInt8(ascii: "h"), UInt8(ascii: "H")]) else {
-            throw Self.invalid(pattern, "has both h and H")
-        }
+        guard !letters.isSuperset(of: ["h", "H"]) else { throw Self.invalid(pattern, "has both h and H") }
         self.parts = parts
         self.timeZone = timeZone
     }
@@ -66,38 +64,25 @@ struct DateFormat: Sendable {
         return .invalidRequest("the date format \"\(shown)\" \(problem)")
     }
 
-    /// Returns the supported lengths of a field; an empty set for an unsupported letter.
-    private static func counts(of letter: UInt8) -> Set<Int> {
-        switch letter {
-        case UInt8(ascii: "y"): [1, 4]
-        case UInt8(ascii: "M"), UInt8(ascii: "E"): [1, 2, 3, 4]
-        case UInt8(ascii: "d"), UInt8(ascii: "H"), UInt8(ascii: "h"), UInt8(ascii: "m"), UInt8(ascii: "s"): [1, 2]
-        case UInt8(ascii: "a"): [1]
-        case UInt8(ascii: "S"): Set(1...9)
-        case UInt8(ascii: "Z"), UInt8(ascii: "X"), UInt8(ascii: "x"): Set(1...5)
-        case UInt8(ascii: "z"): Set(1...4)
-        default: []
-        }
-    }
+    /// The supported lengths of each field.
+    private static let counts: [Unicode.Scalar: Set<Int>] = [
+        "y": [1, 4], "M": [1, 2, 3, 4], "E": [1, 2, 3, 4], "d": [1, 2], "H": [1, 2], "h": [1, 2], "m": [1, 2],
+        "s": [1, 2], "a": [1], "S": Set(1...9), "Z": Set(1...5), "X": Set(1...5), "x": Set(1...5), "z": Set(1...4),
+    ]
 
     /// Takes the text between two quotes, in which `''` stands for a quote. Returns `nil` without a closing quote.
     private static func takeQuoted(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
         let quote = UInt8(ascii: "'")
         rest = rest.dropFirst()
-        if rest.first == quote {
-            rest = rest.dropFirst()
-            return [quote]
-        }
         var text: [UInt8] = []
         while let byte = rest.popFirst() {
-            if byte != quote {
-                text.append(byte)
-            } else if rest.first == quote {
+            if byte == quote {
+                // Two quotes with nothing between them stand for one quote.
+                if text.isEmpty { return [quote] }
+                guard rest.first == quote else { return text }
                 rest = rest.dropFirst()
-                text.append(quote)
-            } else {
-                return text
             }
+            text.append(byte)
         }
         return nil
     }
@@ -113,32 +98,31 @@ struct DateFormat: Sendable {
         for part in parts {
             switch part {
             case .text(let bytes): guard reader.skip(bytes) else { return nil }
-            case .field(UInt8(ascii: "S"), _):
+            case .field("S", _):
                 guard let value = reader.decimals() else { return nil }
                 fraction = value
-            case .field(UInt8(ascii: "a"), _):
+            case .field("a", _):
                 isAfternoon = reader.skip("PM")
                 guard isAfternoon == true || reader.skip("AM") else { return nil }
-            case .field(UInt8(ascii: "E"), _): guard reader.weekday() else { return nil }
-            case .field(UInt8(ascii: "M"), count: 3...):
-                guard let month = CivilDate.month(reader.letters().utf8) else { return nil }
-                moment.month = month
-            case .field(UInt8(ascii: "Z"), _), .field(UInt8(ascii: "X"), _), .field(UInt8(ascii: "x"), _),
-                .field(UInt8(ascii: "z"), _):
+            case .field("E", _): guard reader.weekday() else { return nil }
+            case .field("Z", _), .field("X", _), .field("x", _), .field("z", _):
                 guard let value = reader.offset(inAnyForm: true) else { return nil }
                 offset = value
-            case .field(UInt8(ascii: "y"), _):
-                guard let year = reader.number(4) else { return nil }
-                moment.year = year
             case .field(let letter, let count):
-                var number = reader.number(2)
-                if number == nil, count == 1 { number = reader.number(1) }
+                let number =
+                    switch (letter, count) {
+                    case ("M", 3...): CivilDate.month(reader.letters().utf8)
+                    case ("y", _): reader.number(4)
+                    case (_, 1): reader.number(2) ?? reader.number(1)
+                    default: reader.number(2)
+                    }
                 guard let number else { return nil }
                 switch letter {
-                case UInt8(ascii: "M"): moment.month = number
-                case UInt8(ascii: "d"): moment.day = number
-                case UInt8(ascii: "m"): moment.minute = number
-                case UInt8(ascii: "s"): moment.second = number
+                case "y": moment.year = number
+                case "M": moment.month = number
+                case "d": moment.day = number
+                case "m": moment.minute = number
+                case "s": moment.second = number
                 default: moment.hour = number
                 }
             }
