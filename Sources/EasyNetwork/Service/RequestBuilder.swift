@@ -77,15 +77,9 @@ package enum RequestBuilder {
             headers["Content-Encoding"] = "gzip"
         }
         if let key = options.values.idempotencyKey { headers["Idempotency-Key"] = key }
-        let message = TransportRequest(
-            method,
-            url,
-            headers,
-            body,
-            deadlines,
-            allowsCellularAccess: options.allowsCellularAccess,
-            networkServiceType: options.networkServiceType
-        )
+        var message = TransportRequest(method: method, url: url, headers: headers, body: body, deadlines: deadlines)
+        message.allowsCellularAccess = options.allowsCellularAccess
+        message.networkServiceType = options.networkServiceType
         // The URL was made from checked parts, so only the method and the headers are checked.
         if method != .get { try message.checkMethod() }
         try host.check(headers)

@@ -20,8 +20,8 @@ public struct TransportRequest: Sendable {
         var headers: HTTPHeaders
         var body: TransportBody
         var deadlines: TransportDeadlines
-        var allowsCellularAccess: Bool
-        var networkServiceType: URLRequest.NetworkServiceType
+        var allowsCellularAccess = true
+        var networkServiceType = URLRequest.NetworkServiceType.default
     }
 
     /// The values in an object of their own. Every step of a call passes the message on, and a task reserves space for
@@ -83,30 +83,7 @@ public struct TransportRequest: Sendable {
         body: TransportBody = .none,
         deadlines: TransportDeadlines = TransportDeadlines()
     ) {
-        self.init(method, url, headers, body, deadlines, allowsCellularAccess: true, networkServiceType: .default)
-    }
-
-    /// Creates a message with all values.
-    init(
-        _ method: NetworkService.Method,
-        _ url: URL,
-        _ headers: HTTPHeaders,
-        _ body: TransportBody,
-        _ deadlines: TransportDeadlines,
-        allowsCellularAccess: Bool,
-        networkServiceType: URLRequest.NetworkServiceType
-    ) {
-        values = Shared(
-            Values(
-                method: method,
-                url: url,
-                headers: headers,
-                body: body,
-                deadlines: deadlines,
-                allowsCellularAccess: allowsCellularAccess,
-                networkServiceType: networkServiceType
-            )
-        )
+        values = Shared(Values(method: method, url: url, headers: headers, body: body, deadlines: deadlines))
     }
 }
 
