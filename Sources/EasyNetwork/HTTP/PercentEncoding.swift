@@ -87,13 +87,16 @@ extension UInt8 {
     }
 
     /// The value of a hexadecimal digit.
-    fileprivate var hexDigitValue: UInt8 {
+    var hexDigitValue: UInt8 {
         isDigit ? self - UInt8(ascii: "0") : lowercasedASCII - UInt8(ascii: "a") + 10
     }
 
     var isDigit: Bool {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self)
     }
+
+    /// Whether this is a space or a tab.
+    var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
 
     var isLetter: Bool {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(lowercasedASCII)

@@ -118,16 +118,15 @@ extension TraceContext {
 
     /// Returns whether the value has at most 32 members `key=value` (section 3.3.1), and no key twice.
     private static func isValid(_ tracestate: String) -> Bool {
-        let blanks: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         var keys: Set<[UInt8]> = []
         for part in tracestate.utf8.split(separator: UInt8(ascii: ",")) {
             // An empty member is allowed.
-            let member = part.drop(while: blanks)
+            let member = part.drop(while: \.isBlank)
             guard !member.isEmpty else { continue }
             guard let equals = member.firstIndex(of: UInt8(ascii: "=")) else { return false }
             let key = Array(member[..<equals])
             // Blanks at the end belong to the list instead of the value.
-            let value = Array(member[member.index(after: equals)...].reversed().drop(while: blanks))
+            let value = Array(member[member.index(after: equals)...].reversed().drop(while: \.isBlank))
             guard isKey(key), (1...256).contains(value.count),
                 value.allSatisfy({ (0x20...0x7e).contains($0) && $0 != UInt8(ascii: "=") }), keys.insert(key).inserted
             else { return false }

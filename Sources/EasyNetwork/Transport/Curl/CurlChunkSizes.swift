@@ -33,8 +33,7 @@ struct CurlChunkSizes {
         switch (state, byte) {
         case (.start, _) where byte.isHexDigit, (.digits, _) where byte.isHexDigit:
             guard count <= Int.max >> 4 else { return false }
-            let digit = byte.isDigit ? byte - 0x30 : (byte | 0x20) - 0x61 + 10
-            (state, count) = (.digits, count << 4 | Int(digit))
+            (state, count) = (.digits, count << 4 | Int(byte.hexDigitValue))
         // Some servers pad the line with blanks.
         case (.digits, 0x20), (.digits, 0x09), (.blank, 0x20), (.blank, 0x09): state = .blank
         case (.digits, 0x3B), (.blank, 0x3B): state = .extension

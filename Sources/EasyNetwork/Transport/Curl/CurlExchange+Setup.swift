@@ -154,7 +154,7 @@ extension CurlExchange {
             lines.append("Accept-Encoding: \(codings)")
         }
         for field in request.headers where !field.isFraming {
-            let isBlank = field.raw.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+            let isBlank = field.raw.utf8.allSatisfy(\.isBlank)
             lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.raw)")
         }
         return lines

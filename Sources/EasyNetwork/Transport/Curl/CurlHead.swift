@@ -154,7 +154,7 @@ struct CurlHead {
     }
 
     private mutating func addField(_ content: Bytes) throws(NetworkError) {
-        if Self.isBlank(content[content.startIndex]) {
+        if content[content.startIndex].isBlank {
             guard let last = fields.indices.last else {
                 throw Self.malformed("a folded line has no field before it")
             }
@@ -196,15 +196,11 @@ struct CurlHead {
         return UnsafeRawPointer(found) - UnsafeRawPointer(start)
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
-    }
-
     /// Returns the string with its bytes, without the blanks around it.
     private static func text(_ bytes: Bytes) -> String {
         var (start, end) = (bytes.startIndex, bytes.endIndex)
-        while start < end, isBlank(bytes[start]) { start += 1 }
-        while start < end, isBlank(bytes[end - 1]) { end -= 1 }
+        while start < end, bytes[start].isBlank { start += 1 }
+        while start < end, bytes[end - 1].isBlank { end -= 1 }
         let bytes = UnsafeBufferPointer(rebasing: bytes[start..<end])
         // Nearly all values are ASCII. Decoding ASCII is much faster than decoding text that must be validated.
         if bytes.reduce(0, |) < 0x80 { return String(decoding: bytes, as: UTF8.self) }

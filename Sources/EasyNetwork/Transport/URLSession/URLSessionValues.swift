@@ -67,18 +67,14 @@ extension HTTPHeaders {
     init(joined fields: [AnyHashable: Any]) {
         self.init()
         for (name, value) in fields.map({ ("\($0.key)", "\($0.value)") }).sorted(by: { $0.0 < $1.0 }) {
-            if name.isEqualIgnoringASCIICase(to: "Set-Cookie") {
-                for cookie in Self.cookies(in: value) { add(cookie, for: name) }
-            } else {
-                add(value, for: name)
-            }
+            let isCookie = name.isEqualIgnoringASCIICase(to: "Set-Cookie")
+            for value in isCookie ? Self.cookies(in: value) : [value] { add(value, for: name) }
         }
     }
 
     /// Splits at each comma that precedes a cookie's name and an equals sign. A comma in a date is not followed by
     /// these, and a value contains no comma (RFC 6265, section 4.1.1).
     private static func cookies(in joined: String) -> [String] {
-        func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
         // Names are read as browsers read them (RFC 6265bis, section 5.6), except for blanks and quotes.
         func isOfName(_ byte: UInt8) -> Bool { byte > 0x20 && byte != 0x7F && !"=,;\"".utf8.contains(byte) }
         var cookies: [String] = []
@@ -86,7 +82,7 @@ extension HTTPHeaders {
         var from = rest.startIndex
         while let comma = rest[from...].firstIndex(of: UInt8(ascii: ",")) {
             from = rest.index(after: comma)
-            let next = rest[from...].drop(while: isBlank)
+            let next = rest[from...].drop(while: \.isBlank)
             let name = next.prefix(while: isOfName)
             guard !name.isEmpty, next[name.endIndex...].first == UInt8(ascii: "=") else { continue }
             cookies.append(String(decoding: rest[..<comma], as: UTF8.self))
