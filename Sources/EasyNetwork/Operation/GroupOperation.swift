@@ -322,7 +322,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         }
     }
 
-    override func willLeaveQueue(callbackQueue: DispatchQueue?) {
+    override func didLeaveQueue(callbackQueue: DispatchQueue?) {
         guard let queue = scheduling?.queue else { return }
         // A later undo runs on the same queue.
         state.withLock { if $0.undoing.logic.hasSteps { $0.ownQueue = queue } }

@@ -213,10 +213,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// work begin, the authentications for whose refresh it was created, and the listeners of its queue.
     typealias CallTraits = (areHeld: Bool, refreshedSessions: [ObjectIdentifier], broadcast: EventBroadcast?)
 
-    /// Called once, without a lock, when the operation has finished, before it finally leaves its queue.
+    /// Called once, without a lock, when the operation has finished and left its queue.
     ///
     /// - Parameter callbackQueue: the callback queue of the operation, or of its queue.
-    func willLeaveQueue(callbackQueue: DispatchQueue?) {}
+    func didLeaveQueue(callbackQueue: DispatchQueue?) {}
 
     /// Returns the error for an end that has neither an error nor a result.
     ///
@@ -258,7 +258,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         guard let (isToEnd, dependencies, conditions, accessories, _) = begun else { return }
         var obstacle = dependencies.lazy.compactMap(\.failure).first
         // The queue knew of the failure before the dependency was removed. It gave the operation no slot, so the
-        // operation must end.
+        // operation must end. If the operation has its outcome already, this error has no effect.
         if isToEnd, obstacle == nil {
             obstacle = NetworkError(code: .dependencyFailed, message: "a dependency had failed before it was removed")
         }
@@ -436,9 +436,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         announce { didChangeValue(forKey: "isExecuting") }
         WorkQueue.userCode { didChangeValue(forKey: "isFinished") }
 
-        // Leave the queue first, so that observers of the end no longer find the operation there.
+        // Leave the queue first, so that finish actions and the completion block no longer find the operation there.
         if let scheduling { scheduling.queue.operationDidFinish(scheduling.job, error) }
-        willLeaveQueue(callbackQueue: callbackQueue)
+        didLeaveQueue(callbackQueue: callbackQueue)
         let (actions, completion) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil

@@ -142,7 +142,7 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
         }
     }
 
-    override func willLeaveQueue(callbackQueue: DispatchQueue?) {
+    override func didLeaveQueue(callbackQueue: DispatchQueue?) {
         callGroup.end(callbackQueue: callbackQueue)
     }
 

@@ -65,7 +65,8 @@ package struct QueueRules: Equatable, Sendable {
 }
 
 extension JobGraph {
-    /// The work that a step leaves to the owner of the graph, to be done in this order.
+    /// The work that a step leaves to the owner of the graph. A job is notified that it has lost its slot before another job
+    /// starts.
     package struct Actions {
         /// The time of the step, in seconds on the queue's clock.
         var now: TimeInterval
@@ -86,7 +87,8 @@ extension JobGraph {
         var granted: [@Sendable () -> Void] = []
         /// Expected jobs that have finished elsewhere, or that no job waits for any longer.
         var forget: [Payload] = []
-        /// When to call ``JobGraph/admit(_:)`` again, because a rate limit holds jobs back.
+        /// When to call ``JobGraph/admit(_:)`` again, because a rate limit holds jobs back or a job
+        /// cannot yield yet.
         package var wake: TimeInterval?
 
         package init(now: TimeInterval = 0) {

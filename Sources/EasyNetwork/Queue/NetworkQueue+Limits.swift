@@ -47,9 +47,9 @@ extension NetworkQueue {
         changeAdmission { $0.setLimit(Self.limit(count), for: .tag(tag)) }
     }
 
-    /// The highest priority at which a running download gives its slot to a waiting job of higher priority. The
-    /// download resumes by itself, before other jobs of its priority, when a slot is free for it. Defaults to `.low`:
-    /// downloads with a priority below normal yield. With `nil`, no download yields.
+    /// The highest priority at which a running download or resumable upload gives its slot to a waiting job of higher
+    /// priority. The transfer resumes by itself, before other jobs of its priority, when a slot is free for it. Defaults
+    /// to `.low`: transfers with a priority below normal yield. With `nil`, no transfer yields.
     ///
     /// ```swift
     /// let download = DownloadOperation(FileRequest(), to: file)

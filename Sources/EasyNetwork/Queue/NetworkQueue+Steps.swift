@@ -10,8 +10,8 @@ extension NetworkQueue {
     ///
     /// - Parameters:
     ///   - value: the observable value that the step changes. Defaults to `nil`: none.
-    ///   - makesRoom: whether jobs can start after the step, so that foreign operations are checked before it. Defaults
-    ///     to `false`.
+    ///   - makesRoom: whether the step can free a slot or change the rules, so that foreign operations are checked
+    ///     before it. Defaults to `false`.
     ///   - beforeActing: called with the result between the two, without the lock.
     @discardableResult
     func step<Result>(
@@ -76,8 +76,8 @@ extension NetworkQueue {
     private func act(on actions: Actions, _ network: NetworkReachability?) -> Bool {
         var isSlotFree = false
         if let time = actions.wake {
-            // The alarm tries again to start the jobs that a rate holds back.
-            rateAlarm.set(time, clock) { [weak self] in self?.step(makesRoom: true) { $0.graph.admit(&$1) } }
+            // The alarm tries again to start the jobs that a rate holds back, or to let a job yield.
+            admissionAlarm.set(time, clock) { [weak self] in self?.step(makesRoom: true) { $0.graph.admit(&$1) } }
         }
         for operation in actions.yield { operation.noteSlot(isThere: false) }
         for operation in actions.goOn { operation.noteSlot(isThere: true) }

@@ -70,9 +70,9 @@ public final class NetworkQueue: Sendable {
     }
 
     let state: Locked<State>
-    /// The alarms for the next deadline of a job, and for the next job that a rate holds back.
+    /// The alarms for the next deadline of a job, and for the next time at which jobs can start or yield.
     let deadlineAlarm = Alarm()
-    let rateAlarm = Alarm()
+    let admissionAlarm = Alarm()
 
     package let broadcast = EventBroadcast()
 

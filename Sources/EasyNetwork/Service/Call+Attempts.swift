@@ -3,11 +3,11 @@ import Foundation
 extension Call {
     /// The attempts of a call, from its request to its response: a loop over steps, in the call's task.
     ///
-    ///     attempt → send (credential) → transmit → follow (redirect, validation) → judge (interceptors) → done
-    ///       ↑ │       ↑                              │                               ↑ │
-    ///       │ └ look ─│─── the cache's response ─────│───────────────────────────────┘ │
-    ///       │         └────── the next message ──────┴─────── another credential ──────┤
-    ///       └─────────────────────────── retry, after a delay ─────────────────────────┘
+    ///     attempt → send (credential) → transmit → follow (redirect, validation) → judge (interceptors) → recover → done
+    ///       ↑ │       ↑                              │                               ↑                       │
+    ///       │ └ look ─│─── the cache's response ─────│───────────────────────────────┘                       │
+    ///       │         └────── the next message ──────┴─────────────── another credential ────────────────────┤
+    ///       └────────────────────────────────── retry, after a delay ────────────────────────────────────────┘
     ///
     /// A step either decides or waits for one thing, so a running call holds only the frames of the step that waits.
     /// The job does not hold its slot while `wait` waits for a delay, the network, a circuit, a credential or the end
@@ -297,8 +297,8 @@ extension Call {
             }
         }
 
-        /// Returns the message with its credential; nil if it gets none. A message to another origin than the request's
-        /// gets none.
+        /// Returns the message with its credential, or the refresh to wait for; nil if it gets none. A message to another
+        /// origin than the request's gets none.
         private func authorized(
             _ exchange: Exchange
         ) throws(NetworkError) -> RequestAuthentication.Authorization? {
@@ -505,7 +505,8 @@ extension Call {
             return .wait(.delay(delay, after: error), then: next)
         }
 
-        /// Returns the message with another credential if the response refuses the one that was sent; otherwise nil.
+        /// Returns the message with another credential, or the refresh to wait for, if the response refuses the one that
+        /// was sent; otherwise nil.
         ///
         /// - Throws: The reason why there is no other credential.
         private func reviewed(

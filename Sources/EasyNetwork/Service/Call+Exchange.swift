@@ -13,9 +13,9 @@ extension Call.Attempts {
         /// The credential refresh that the message has waited for.
         var refresh: RequestAuthentication.Refresh?
 
-        // The next properties are set when the message is sent.
+        // The next properties are set when the message is sent, and when it ends.
 
-        /// The permission of the circuit; nil without a circuit breaker.
+        /// The permission of the circuit, until the message ends; nil without a circuit breaker.
         var pass: CircuitPass?
         /// The span of the message; nil without traces.
         var span: TraceSpan?
@@ -111,7 +111,11 @@ extension Call.Attempts {
     ///   sent, and the message needs another credential.
     @inline(never)
     private func begin(_ exchange: Exchange, _ message: TransportRequest, isRead: Bool) -> BodyStream? {
-        guard isUserCurrent else { return nil }
+        guard isUserCurrent else {
+            // A trial that is not made must not hold back the next one, which this message may make itself.
+            exchange.pass = nil
+            return nil
+        }
         if !hasSent { host.payForRetries() }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: exchange.cause.reason, request: line, delay: exchange.cause.delay)
@@ -147,7 +151,7 @@ extension Call.Attempts {
         _ body: BodyStream,
         _ outcome: consuming Outcome
     ) -> Step {
-        if let pass = exchange.pass { end(pass, outcome) }
+        if let pass = exchange.pass.take() { end(pass, outcome) }
         let arrival = exchange.arrival
         var isConfirmed = false
         if !arrival.isBodyUsed, !arrival.startsOver, case .success(let response) = outcome,

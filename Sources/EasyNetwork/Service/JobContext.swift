@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// What the calls of a job need of it. The types of jobs and queues are on a higher floor, so a job passes closures.
+/// What the calls of a job need of it. The types of jobs and queues are on a higher level, so a job passes closures.
 ///
 /// A job creates its context when it starts, and its ``CallGroup`` holds it until the job leaves its queue.
 final class JobContext: Sendable {

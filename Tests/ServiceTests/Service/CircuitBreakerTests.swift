@@ -292,6 +292,30 @@ struct CircuitBreakerTests: ServiceSuite {
         expect(authorizations.withLock { $0 }, equals: ["Bearer old", "Bearer others"])
     }
 
+    @Test("OPQ-13, CBK-7: a trial that was not sent, because another user signed in, does not hold back itself")
+    func trialOfAnotherUser() async throws {
+        let authorizations = Locked<[String?]>([])
+        transport.route("GET", "/mine") { [authorizations] request in
+            authorizations.withLock { $0.append(request.headers["Authorization"]) }
+            return .text("mine")
+        }
+        let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
+        let service = service {
+            $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(1), openTime: 5, waitsWhileOpen: true)
+            $0.authentication = session
+        }
+        await expect(code(service), equals: .badServerResponse)
+        clock.advance(by: 5)
+        var request = CallRequest(Call(api: "mine"))
+        let isFirst = Locked(true)
+        request.consumer = { message in
+            if isFirst.exchange(false) { session.signIn("others") }
+            return (message, { _, _, _ in .collect })
+        }
+        _ = try await CallGroup(service.configuration).result(of: request) { $0 }.get()
+        expect(authorizations.withLock { $0 }, equals: ["Bearer others"])
+    }
+
     @Test("OPQ-13, BEY-8: the time without a trial is at least the Retry-After; refused calls pay nothing for retries")
     func retryAfter() async throws {
         let service = service { $0.retryBudget = 0 }

@@ -28,7 +28,7 @@ import Foundation
 ///
 /// Callbacks and ``ItemOperation/value`` work as in every ``ItemOperation``. The item is the URL of the file.
 public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
-    // Sendable because all mutable state is in `download`, `calls` and `claims`, under their locks.
+    // Sendable because all mutable state is in `download` and `calls`, under their locks.
     private struct Download {
         var replacesExistingFile: Bool?
         var sha256: String?

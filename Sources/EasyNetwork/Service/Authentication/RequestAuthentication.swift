@@ -85,7 +85,8 @@ public class RequestAuthentication: @unchecked Sendable {
 
     /// Reviews each response.
     ///
-    /// - Returns: The message with another credential, if the response refuses the credential that it was sent with.
+    /// - Returns: The message with another credential, or the refresh to wait for, if the response refuses the credential
+    ///   that it was sent with; otherwise nil.
     func review(_ response: NetworkResponse, to input: Input) throws(NetworkError) -> Authorization? { nil }
 }
 
