@@ -268,6 +268,8 @@ extension Call {
         // MARK: - Send
 
         private func send(_ exchange: Exchange) throws(NetworkError) -> Step {
+            // A message that was not sent gives its trial back before it waits, or asks for another one.
+            exchange.pass = nil
             if let pause = call.request.pause?() { return .wait(.pause(pause), then: .send(exchange)) }
             var message = exchange.message
             if let replay = exchange.replay {

@@ -15,7 +15,7 @@ extension Call.Attempts {
 
         // The next properties are set when the message is sent, and when it ends.
 
-        /// The permission of the circuit, until the message ends; nil without a circuit breaker.
+        /// The permission of the circuit, until the message ends or is not sent; nil without a circuit breaker.
         var pass: CircuitPass?
         /// The span of the message; nil without traces.
         var span: TraceSpan?
@@ -111,11 +111,7 @@ extension Call.Attempts {
     ///   sent, and the message needs another credential.
     @inline(never)
     private func begin(_ exchange: Exchange, _ message: TransportRequest, isRead: Bool) -> BodyStream? {
-        guard isUserCurrent else {
-            // A trial that is not made must not hold back the next one, which this message may make itself.
-            exchange.pass = nil
-            return nil
-        }
+        guard isUserCurrent else { return nil }
         if !hasSent { host.payForRetries() }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: exchange.cause.reason, request: line, delay: exchange.cause.delay)

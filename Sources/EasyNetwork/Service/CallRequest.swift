@@ -65,6 +65,8 @@ struct CallRequest: Sendable {
     func refresh(_ snapshot: RequestSnapshot?) -> CallRequest {
         var other = snapshot.map { CallRequest($0) } ?? CallRequest(request, options)
         (other.isAnnounced, other.order, other.mayStore, other.map) = (false, .refresh, mayStore, map)
+        // The refresh can outlive the job, to which `map` can belong.
+        if let typed = request as? any APIRequest { other.map = { try typed.item(from: $1) } }
         return other
     }
 }

@@ -3,10 +3,9 @@
 /// Sending only enqueues a value. The owner can therefore send values and begin sequences under a lock that orders
 /// them.
 package final class Multicast<Value: Sendable>: Sendable {
-    typealias Reader = (number: Int, topic: String?, continuation: AsyncStream<Value>.Continuation)
+    typealias Reader = (topic: String?, continuation: AsyncStream<Value>.Continuation)
 
-    /// The readers, the oldest first, and the number of the last one.
-    let state = Locked<(readers: [Reader], lastNumber: Int, isOver: Bool)>(([], 0, false))
+    let state = Locked<(readers: [Int: Reader], lastNumber: Int, isOver: Bool)>(([:], 0, false))
 
     package init() {}
 
@@ -26,7 +25,7 @@ package final class Multicast<Value: Sendable>: Sendable {
         let number = state.withLock { state -> Int? in
             guard !state.isOver else { return nil }
             state.lastNumber += 1
-            state.readers.append((state.lastNumber, topic, continuation))
+            state.readers[state.lastNumber] = (topic, continuation)
             return state.lastNumber
         }
         guard let number else {
@@ -35,9 +34,7 @@ package final class Multicast<Value: Sendable>: Sendable {
         }
         continuation.whenTerminated { [weak self] in
             // The reader is released outside the lock.
-            let reader = self?.state.withLock { state in
-                state.readers.firstIndex { $0.number == number }.map { state.readers.remove(at: $0) }
-            }
+            let reader = self?.state.withLock { $0.readers.removeValue(forKey: number) }
             withExtendedLifetime(reader) {}
         }
         return stream
@@ -46,7 +43,7 @@ package final class Multicast<Value: Sendable>: Sendable {
     package func send(_ value: Value, topics: Set<String> = []) {
         // Yield under the lock, so that all readers receive the values in the same order.
         state.withLock { state in
-            for reader in state.readers where reader.topic.map(topics.contains) ?? true {
+            for reader in Self.inOrder(state.readers) where reader.topic.map(topics.contains) ?? true {
                 reader.continuation.yield(value)
             }
         }
@@ -56,9 +53,14 @@ package final class Multicast<Value: Sendable>: Sendable {
     package func finish() {
         let readers = state.withLock { state in
             state.isOver = true
-            return state.readers.take()
+            return exchange(&state.readers, with: [:])
         }
-        for reader in readers { reader.continuation.finish() }
+        for reader in Self.inOrder(readers) { reader.continuation.finish() }
+    }
+
+    /// Returns the readers, the oldest first. The order of a dictionary differs in each run.
+    private static func inOrder(_ readers: [Int: Reader]) -> [Reader] {
+        readers.sorted { $0.key < $1.key }.map(\.value)
     }
 }
 
