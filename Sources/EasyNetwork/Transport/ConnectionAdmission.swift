@@ -19,6 +19,8 @@ struct ConnectionAdmission<Exchange: AnyObject> {
 
         mutating func next(limit: Int) -> Exchange? {
             guard underWay < limit, let next = waiting.popFirst() else { return nil }
+            // A slice keeps the elements that it has given up.
+            if waiting.isEmpty { waiting = [] }
             underWay += 1
             return next
         }

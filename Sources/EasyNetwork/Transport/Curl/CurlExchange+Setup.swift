@@ -12,7 +12,7 @@ extension CurlExchange {
         handle.exchange = self
         guard let worker, let request else { return }
         guard target.isHTTPS || target.isHTTP else {
-            throw .invalidRequest("\(target.address) must be an absolute http(s) URL")
+            throw .invalidRequest("\(request.url.withoutSecrets) must be an absolute http(s) URL")
         }
         if !handle.hasCommonOptions { try setCommonOptions(of: handle, worker) }
         if target.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle, worker.configuration.tls) }
@@ -121,8 +121,8 @@ extension CurlExchange {
         let method = request.method.rawValue
         // Requests with these methods state that they have no body (RFC 9110, section 8.6).
         let saysLength = method == "POST" || method == "PUT" || method == "PATCH"
-        body = try CurlBody(request.body, wakeUp: bodyHasBytes)
-        if saysLength, body == nil { body = try CurlBody(.data(Data()), wakeUp: bodyHasBytes) }
+        let content = request.body == .none && saysLength ? .data(Data()) : request.body
+        body = content == .none ? nil : try CurlBody(content, wakeUp: bodyHasBytes)
         if method == "HEAD" {
             // Without NOBODY, libcurl waits for the body that the response's Content-Length announces.
             guard body == nil else { throw .invalidRequest("a HEAD request takes no body") }

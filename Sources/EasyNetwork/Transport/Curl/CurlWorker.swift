@@ -39,7 +39,7 @@ final class CurlWorker {
     /// The number of times that libcurl was asked to continue.
     private(set) var turn = 0
     /// The time, read once before and once after libcurl continues.
-    private(set) var now: TimeInterval
+    private(set) var now: TimeInterval = 0
 
     /// The TLS sessions of all connections, so that a later connection to a host needs no full handshake. A handle of
     /// its own would lose them with its message.
@@ -70,7 +70,6 @@ final class CurlWorker {
         self.multi = multi
         clock = loop.clock
         configuration = loop.configuration
-        now = clock.now
         lastTarget = loop.noTarget
         proxy = configuration.proxy.curlProxy
         hasProxyPassword = configuration.proxy.hasPassword
