@@ -6,7 +6,8 @@ final class CacheLookup: Sendable {
     enum Order: Hashable, Sendable {
         /// Uses the entry according to the policy.
         case standard
-        /// Does not use the entry, because it was not usable.
+        /// Does not use the entry, because of this miss. After ``CacheMiss/ignored``, the request is sent even if the
+        /// policy allows only the cache.
         case pass(CacheMiss)
         /// Uses the entry only after validation.
         case refresh

@@ -45,8 +45,9 @@ enum PercentEncoding {
         result.reserveCapacity(bytes.count)
         var rest = Array(bytes)[...]
         while let byte = rest.popFirst() {
-            let digits = rest.prefix(2)
-            if byte == UInt8(ascii: "%"), digits.count == 2, digits.allSatisfy(\.isHexDigit) {
+            if byte == UInt8(ascii: "%"), case let digits = rest.prefix(2), digits.count == 2,
+                digits.allSatisfy(\.isHexDigit)
+            {
                 result.append(digits.reduce(0) { $0 << 4 | $1.hexDigitValue })
                 rest = rest.dropFirst(2)
             } else {

@@ -172,7 +172,10 @@ extension Redaction {
     ///
     /// - Parameter name: The name with its escapes.
     func isSecretParameter(_ name: String, mayBeWord: Bool = true) -> Bool {
-        let name = String(decoding: PercentEncoding.decode(name.utf8), as: UTF8.self)
+        var name = name
+        if name.utf8.contains(UInt8(ascii: "%")) {
+            name = String(decoding: PercentEncoding.decode(name.utf8), as: UTF8.self)
+        }
         return isSecret(name) || mayBeWord && (name == "code" || name == "key")
     }
 }

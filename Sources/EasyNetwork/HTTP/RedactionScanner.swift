@@ -295,10 +295,10 @@ extension RedactionScanner {
         return isSecret(before..<name.upperBound)
     }
 
-    private static let nameBytes = PercentEncoding.Allowed("_-.%[]+$")
-
     /// Returns whether names of parameters contain the byte. Escapes and brackets are included.
-    private static func isNameByte(_ byte: UInt8) -> Bool { byte >= 0x80 || nameBytes.contains(byte) }
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        byte.isLetter || byte.isDigit || byte >= 0x80 || "_-.%[]+$".utf8.contains(byte)
+    }
 
     private static func isScheme(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         // No scheme in this search is longer than nine bytes.

@@ -23,6 +23,8 @@ final class GzipCompressor: @unchecked Sendable {
     /// The number of input bytes, modulo 2³².
     private var count: UInt32 = 0
 
+    static func check() {}
+
     init() throws(NetworkError) {
         let output = Output()
         self.output = output
@@ -59,8 +61,13 @@ final class GzipCompressor: @unchecked Sendable {
     private static let capacity = 65_536
     private static let isFound = cgzip_load()
 
+    /// - Throws: if there is no compressor.
+    static func check() throws(NetworkError) {
+        guard isFound else { throw failure("zlib (libz.so.1) was not found; install it") }
+    }
+
     init() throws(NetworkError) {
-        guard Self.isFound else { throw Self.failure("zlib (libz.so.1) was not found; install it") }
+        try Self.check()
         guard let writer = cgzip_new() else { throw Self.failure("no memory is left") }
         self.writer = writer
         output = .allocate(capacity: Self.capacity)
@@ -93,8 +100,12 @@ final class GzipCompressor: @unchecked Sendable {
         return result
     }
     #else
+    static func check() throws(NetworkError) {
+        throw failure("this platform has no compressor")
+    }
+
     init() throws(NetworkError) {
-        throw Self.failure("this platform has no compressor")
+        try Self.check()
     }
 
     func compress(_ data: Data, isLast: Bool = false) throws(NetworkError) -> Data { data }

@@ -62,7 +62,7 @@ extension TransportBody {
         }
         guard let stream = try stream(), stream.length != 0 else { return nil }
         // Fail now, instead of during the transmission, if there is no compressor.
-        _ = try GzipCompressor()
+        try GzipCompressor.check()
         let gzipped = TransportBodyStream(isReplayable: stream.isReplayable) {
             GzippedPieces(stream: stream, reader: try stream.reader(), compressor: try GzipCompressor())
         }

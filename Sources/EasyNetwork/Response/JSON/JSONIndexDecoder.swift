@@ -356,18 +356,19 @@ extension JSONIndexDecoder {
     private func makeTable() {
         var table: [String: Int] = [:]
         table.reserveCapacity(reader.count(position))
+        let path = source.isPlain ? [] : codingPath
         reader.forEach(in: position) { key in
-            let name = convertedKey(key)
+            let name = convertedKey(key, path)
             if let first = table.updateValue(key + 1, forKey: name) { table[name] = first }
         }
         self.table = table
     }
 
-    private func convertedKey(_ position: Int) -> String {
+    private func convertedKey(_ position: Int, _ path: [any CodingKey]) -> String {
         let key = reader.string(position) ?? ""
         switch source.keys {
         case .convertFromSnakeCase: return key.convertedFromSnakeCase
-        case .custom(let convert): return convert(path(.key(JSONKey(stringValue: key)))).stringValue
+        case .custom(let convert): return convert(path + [JSONKey(stringValue: key)]).stringValue
         default: return key
         }
     }
@@ -379,7 +380,7 @@ extension JSONIndexDecoder {
         var keys: [Key] = []
         keys.reserveCapacity(reader.count(position))
         reader.forEach(in: position) { position in
-            let name = convertedKey(position)
+            let name = convertedKey(position, [])
             if table == nil || table?[name] == position + 1, let key = Key(stringValue: name) { keys.append(key) }
         }
         return keys

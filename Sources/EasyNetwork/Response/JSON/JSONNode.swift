@@ -5,11 +5,11 @@ enum JSONNode {
     case indexed(JSONIndex, Int)
     case tree(Any)
 
-    /// - Parameter value: a value of a tree, or a view that a mapper received.
+    /// - Parameter value: a value of a tree, a node, or a view that a mapper received.
     init(_ value: Any) {
         switch value {
         case let object as JSONObject: self = object.node
-        case let array as JSONNode: self = array
+        case let node as JSONNode: self = node
         default: self = .tree(value)
         }
     }
@@ -120,6 +120,9 @@ extension JSONNode {
         case .double: return "Double"
         case .decimal: return "Decimal"
         default: break
+        }
+        if case .indexed(let index, let position) = self, [.ascii, .text].contains(index.reader.kind(position)) {
+            return "String"
         }
         if isNull { return "null" }
         if isObject { return "object" }

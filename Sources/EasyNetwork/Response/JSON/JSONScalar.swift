@@ -85,7 +85,7 @@ extension JSONReader {
         return bytes[0] == UInt8(ascii: "-") ? -0.0 : 0
     }
 
-    /// Returns a number of up to 18 bytes that has no large exponent, or nil for any other value, including zero.
+    /// Returns a number of up to 18 bytes whose power of ten is −22 to 0, or nil for any other value, including zero.
     func shortDecimal(_ position: Int) -> Decimal? {
         guard isNumber(position), count(position) <= 18,
             let (digits, exponent) = JSONScanner.parts(of: bytes(position)), digits != 0, -22...0 ~= exponent
