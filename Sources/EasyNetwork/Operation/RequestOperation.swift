@@ -219,7 +219,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// Returns the role of the operation. An operation that joins another only waits for the carrier of the message.
     override func repeatRole(_ own: RepeatSetting) -> RepeatRole {
         var role = super.repeatRole(own)
-        // If the request is made later, its policy isn't known yet.
+        // An operation has its request's policy, unless the request is made later.
+        guard own.policy == .join || traits.needsPreparing else { return role }
         if case .request(let source)? = state.withLock({ $0.source }) {
             role.joinsAnother = joins(source, own)
         } else {

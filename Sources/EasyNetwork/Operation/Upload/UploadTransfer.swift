@@ -115,8 +115,10 @@ struct UploadTransfer {
             let mayYield = plan.canStop(message) && plan.address != nil
             try await owner.waitForTurn(until: notBefore, mayYield: mayYield) { turn.resumed }
             if let reason = change(before: message) {
+                // A file that cannot be read has not changed: this throws, and the journal stays.
+                let source = try upload.source.fingerprint()
                 if plan.mayBeComplete { throw cannotSendAgain(UploadPlan.tooLate(reason)) }
-                record.source = try upload.source.fingerprint()
+                record.source = source
                 let verdict = plan.startOver(reason, length: record.source.length)
                 _ = try await apply(verdict, .failure(NetworkError(code: .unacceptableStatus)))
                 continue
