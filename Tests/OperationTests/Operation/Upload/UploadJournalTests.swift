@@ -206,6 +206,25 @@ struct UploadJournalTests {
         expect(await eventually { fixture.journals.names.isEmpty })
     }
 
+    @Test("TRF-7: a file that cannot be read after its last byte has not changed, so the journal stays")
+    func unreadableAfterLastMessage() async throws {
+        let fixture = try UploadFixture(.http, 10_000)
+        let (uploads, file) = (fixture.uploads, fixture.file)
+        fixture.server.route("PATCH", "/files/1") { request in
+            var response = uploads.respond(to: request)
+            if uploads.completed.count == 1 { response.fault = .reset }
+            return response
+        }
+        fixture.server.route("HEAD", "/files/1") { _ in
+            try? FileManager.default.moveItem(at: file, to: file.appendingPathExtension("away"))
+            return .status(204, headers: ["Upload-Offset": "10000", "Upload-Complete": "?0"])
+        }
+        let error = await fixture.run(fixture.operation()).failure
+        expect(error?.code, equals: .invalidRequest)
+        expect(fixture.journals.names.count, equals: 1)
+        expect(fixture.methods.filter { $0 == "POST" }.count, equals: 1)
+    }
+
     @Test("TRF-7: in a journal of its owner, another request begins again", arguments: UploadFixture.kinds)
     func ownedJournal(kind: Kind) async throws {
         let fixture = try UploadFixture(kind, retries: 0)
