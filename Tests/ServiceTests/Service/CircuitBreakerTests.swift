@@ -304,7 +304,7 @@ struct CircuitBreakerTests: ServiceSuite {
             $0.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(1), openTime: 5, waitsWhileOpen: true)
             $0.authentication = session
         }
-        await expect(code(service), equals: .badServerResponse)
+        await expect(code(service), equals: .unacceptableStatus)
         clock.advance(by: 5)
         var request = CallRequest(Call(api: "mine"))
         let isFirst = Locked(true)
