@@ -23,7 +23,7 @@ final class GzipCompressor: @unchecked Sendable {
     /// The number of input bytes, modulo 2³².
     private var count: UInt32 = 0
 
-    static func check() {}
+    static func check() throws(NetworkError) {}
 
     init() throws(NetworkError) {
         let output = Output()
