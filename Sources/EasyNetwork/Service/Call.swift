@@ -161,6 +161,7 @@ final class Call: Sendable {
         end(consume conclusion, item, snapshot)
     }
 
+    /// Makes the item. Not inlined, so that a waiting call does not hold its frame.
     @inline(never)
     private func mapped(_ conclusion: Conclusion) -> Result<any Sendable, NetworkError> {
         conclusion.result.flatMap { request.item(of: $0) }
@@ -221,6 +222,7 @@ final class Call: Sendable {
         return Attempts(self, read, order)
     }
 
+    /// Runs the attempts with the call's trace. Not inlined, because few calls are traced.
     @inline(never)
     private func traced(_ attempts: Attempts) async -> Conclusion {
         guard let trace, TraceContext.current != trace.context else { return await attempts.run() }

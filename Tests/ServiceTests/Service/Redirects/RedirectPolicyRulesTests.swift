@@ -4,8 +4,8 @@ import Testing
 @testable import EasyNetwork
 @testable import TestSupport
 
-@Suite("RedirectRules")
-struct RedirectRulesTests {
+@Suite("The rules of RedirectPolicy")
+struct RedirectPolicyRulesTests {
     private func redirect(
         from address: String = "https://a.example/b/c/d;p?q",
         _ status: Int = 302,
