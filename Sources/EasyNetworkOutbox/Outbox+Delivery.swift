@@ -95,7 +95,10 @@ extension Outbox {
         onCallersThread: Bool = false
     ) {
         let time = time ?? clock.now
-        for effect in state.withLock({ $0.logic.handle(event, at: time) }) {
+        let effects = state.withLock { $0.logic.handle(event, at: time) }
+        // Listeners that are told of a failure can rely on the next try being scheduled.
+        schedule()
+        for effect in effects {
             switch effect {
             case .signalChange: folder.signalChange()
             case .cancel(let id): state.withLock { $0.entries[id]?.job }?.cancel()
@@ -113,7 +116,6 @@ extension Outbox {
             case .settle(let name, let verdict): WorkQueue.shared.add { self.settle(name, verdict) }
             }
         }
-        schedule()
     }
 
     // MARK: - The lock

@@ -49,6 +49,22 @@ struct OutboxDelayTests {
         expect(delays, equals: [30, 4, 100, 86_400, 86_400, 86_400, 128])
     }
 
+    @Test("BEY-13: the next try is scheduled before the failure is noted and posted")
+    func scheduledFirst() async throws {
+        let fixture = OutboxFixture()
+        let (clock, transport) = (fixture.clock, fixture.transport)
+        fixture.answers(503, 204)
+        let outbox = try fixture.outbox()
+        try outbox.start()
+        // The tries are written to a file before the event is posted.
+        fixture.files.willRename.exchange { _ in
+            if transport.requests.count == 1 { clock.advance(by: 2) }
+        }
+        try outbox.add(OutboxMessage(text: "a"))
+        await expect(transport.waitForRequests(2))
+        try await outbox.drain(deadline: 0)
+    }
+
     @Test("BEY-13: what fails is not sent again before its delay is over")
     func notBefore() async throws {
         let fixture = OutboxFixture()
