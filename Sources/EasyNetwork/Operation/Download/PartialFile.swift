@@ -49,7 +49,6 @@ final class PartialFile: @unchecked Sendable {
             guard descriptor >= 0 else {
                 throw .file("no file can be created in \(location.directory)")
             }
-            self.descriptor = descriptor
             // If the file system has no locks, other processes are not excluded.
             guard calls.lock(descriptor) == 0 || ![EWOULDBLOCK, EINTR].contains(errno) else {
                 Foundation.close(descriptor)
@@ -59,7 +58,11 @@ final class PartialFile: @unchecked Sendable {
             let isInPlace = Self.isSame(descriptor, location.part)
             // A kill during the move leaves the part with a second name. Writing to it would change the finished file.
             let isPart = isNew || (!isReadOnly && Self.ownStatus(descriptor).map { $0.st_nlink <= 1 } == true)
-            if isInPlace, isPart { return }
+            if isInPlace, isPart {
+                // An initializer that throws before this does not run `deinit`, which would close the descriptor again.
+                self.descriptor = descriptor
+                return
+            }
             let isGone = !isInPlace || unlink(location.part) == 0
             let number = errno
             Foundation.close(descriptor)
@@ -68,6 +71,10 @@ final class PartialFile: @unchecked Sendable {
             }
         }
         throw NetworkError(code: .refused, message: "other processes download to \(location.shown)")
+    }
+
+    deinit {
+        if descriptor >= 0 { close() }
     }
 
     private static let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK

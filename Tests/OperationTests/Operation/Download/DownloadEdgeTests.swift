@@ -379,6 +379,13 @@ struct DownloadEdgeTests {
         expect(sync())
     }
 
+    @Test("TRF-3: a part that no job uses any more is free")
+    func released() throws {
+        let place = try DownloadLocation(TestFolder().file("out"), resource: "r")
+        _ = try PartialFile(place)
+        _ = try PartialFile(place)
+    }
+
     @Test("TRF-2: a file system without locks is no obstacle")
     func noLocks() async throws {
         let fixture = try DownloadFixture()
