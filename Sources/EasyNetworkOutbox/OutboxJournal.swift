@@ -20,10 +20,10 @@ extension GroupOperation {
     /// Each of them is an ``OutboxEntry`` with the same `Idempotency-Key` as before, which is sent until the server
     /// accepts it, or becomes a dead letter. After its first failure it no longer holds up the other undos.
     ///
-    /// Undo requests must be `Codable`, and their types must be registered with the outbox before this property is set.
-    /// The closures of the present steps are called with `.unknown` to check this. If a type is not registered, or a
-    /// closure returns `nil`, the batch or chain ends with ``/EasyNetwork/NetworkError/Code/invalidRequest`` and sends
-    /// nothing. A step that is added later ends so itself.
+    /// Undo requests must be `Codable`, their bodies must not be files, and their types must be registered with the
+    /// outbox before this property is set. The closures of the present steps are called with `.unknown` to check this.
+    /// If a request cannot be stored, or a closure returns `nil`, the batch or chain ends with
+    /// ``/EasyNetwork/NetworkError/Code/invalidRequest`` and sends nothing. A step that is added later ends so itself.
     ///
     /// In a group of groups, set it for the outermost one, whose record then counts for all of them.
     public final var undoneBy: Outbox? {
@@ -47,6 +47,9 @@ extension Outbox: UndoStore {
             throw NetworkError(code: .invalidRequest, message: message)
         }
         try OutboxName.check(registered.0, "name of the type")
+        _ = try RequestBuilder.body(of: request.body)?.build { url throws(NetworkError) in
+            throw .invalidRequest("undo returns a request whose body is the file \(url.path): undoneBy stores no files")
+        }
         return registered
     }
 

@@ -135,6 +135,22 @@ struct OutboxUndoTests {
         expect(server.booked == ["a"] && server.cancelled == ["a"] && kept().isEmpty)
     }
 
+    @Test("OPQ-14: an undo request whose body is a file ends the group at once, because no file is stored", arguments: [false, true])
+    func fileBody(isForm: Bool) async throws {
+        let outbox = try outbox()
+        outbox.register(OutboxPhoto.self, name: "photo")
+        let file = folder.write("text", to: "file")
+        let a = booking("a")
+        a.undo = { _ in OutboxPhoto(file: file, isForm: isForm) }
+        let chain = ChainOperation([a])
+        chain.undoneBy = outbox
+        queue.addOperation(chain)
+        await chain.ended()
+        expect(chain.error?.code, equals: .invalidRequest)
+        expect(chain.error?.message?.contains(file.path) == true)
+        expect(server.booked.isEmpty && kept().isEmpty)
+    }
+
     @Test("OPQ-14: an undo that fails is left to the outbox, with its key, and does not hold up the others")
     func handedOver() async throws {
         let outbox = try outbox()
