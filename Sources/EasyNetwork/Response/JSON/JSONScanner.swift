@@ -312,18 +312,8 @@ extension JSONScanner {
 
     private static func codeUnit(_ bytes: UnsafeRawBufferPointer, at start: Int) -> UInt16? {
         guard start + 4 <= bytes.count else { return nil }
-        var unit: UInt16 = 0
-        for byte in bytes[start..<(start + 4)] {
-            let digit: UInt8
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-            default: return nil
-            }
-            unit = unit << 4 | UInt16(digit)
-        }
-        return unit
+        let digits = bytes[start..<(start + 4)]
+        return digits.allSatisfy(\.isHexDigit) ? digits.reduce(0) { $0 << 4 | UInt16($1.hexDigitValue) } : nil
     }
 
     /// Writes a checked string without its escapes.
