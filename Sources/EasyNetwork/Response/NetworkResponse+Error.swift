@@ -24,11 +24,7 @@ extension NetworkResponse {
 
     /// Returns the value that `map` makes of this response, or its error.
     func item<Item>(_ map: (NetworkResponse) throws -> Item) -> Result<Item, NetworkError> {
-        do {
-            return .success(try map(self))
-        } catch {
-            return .failure(mappingError(error))
-        }
+        Result { try map(self) }.mapError(mappingError)
     }
 
     /// Converts an error that a mapper, or ``APIRequest/item(from:)``, has thrown.
