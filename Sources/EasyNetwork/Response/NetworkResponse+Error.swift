@@ -59,18 +59,12 @@ extension NetworkResponse {
 extension NetworkError {
     /// Converts an error that a mapper, a decoder or a view has thrown.
     package static func mapping(_ error: any Error) -> NetworkError {
-        switch error {
-        case let error as NetworkError: error
-        case let error as ResponseMapperError:
-            NetworkError(code: .cannotParseResponse, message: error.phrase, underlying: error)
-        case let error as DecodingError:
-            NetworkError(code: .cannotParseResponse, message: error.message(in: nil), underlying: error)
-        default: NetworkError(code: .cannotParseResponse, message: error.wording, underlying: error)
-        }
+        if let error = error as? NetworkError { return error }
+        let message =
+            (error as? ResponseMapperError)?.phrase ?? (error as? DecodingError)?.message(in: nil) ?? error.wording
+        return NetworkError(code: .cannotParseResponse, message: message, underlying: error)
     }
-}
 
-extension NetworkError {
     /// Decodes the body of the failed response, for details that a server reports in its own format.
     ///
     /// ```swift
