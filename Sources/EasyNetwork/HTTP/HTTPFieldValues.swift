@@ -1,4 +1,4 @@
-/// The character rules of RFC 9110, section 5.6.
+/// The character rules of RFC 9110, sections 5.6 and 11.2.
 package enum HTTPSyntax {
     /// Returns whether the bytes are a token. Methods and field names are tokens.
     package static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
@@ -7,6 +7,16 @@ package enum HTTPSyntax {
 
     package static func isTokenByte(_ byte: UInt8) -> Bool {
         byte.isLetter || byte.isDigit || "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+
+    /// Returns whether the bytes are a token68, such as any kind of Base64 (section 11.2).
+    static func isToken68(_ bytes: some Collection<UInt8>) -> Bool {
+        let letters = bytes.prefix(while: isToken68Byte)
+        return !letters.isEmpty && bytes[letters.endIndex...].allSatisfy { $0 == UInt8(ascii: "=") }
+    }
+
+    static func isToken68Byte(_ byte: UInt8) -> Bool {
+        byte.isLetter || byte.isDigit || "-._~+/".utf8.contains(byte)
     }
 
     /// Returns whether the bytes are valid in a field value: without control characters except tabs.

@@ -177,10 +177,7 @@ struct RedactionScanner {
     private mutating func readCredential(behind word: Range<Int>) -> Bool {
         guard byte(word.upperBound) == UInt8(ascii: " "), Self.isScheme(bytes[word]) else { return false }
         let start = word.upperBound + 1
-        // These are the bytes of a token68 (RFC 9110, section 11.2).
-        let text = bytes[start...].prefix {
-            $0.isLetter || $0.isDigit || "-._~+/".utf8.contains($0)
-        }
+        let text = bytes[start...].prefix(while: HTTPSyntax.isToken68Byte)
         let isCapital = { (byte: UInt8) in byte.isLetter && byte.lowercasedASCII != byte }
         let hasCapitals = text.dropFirst().contains(where: isCapital) && text.contains { $0.isLetter && !isCapital($0) }
         guard text.count >= 16 || hasCapitals || text.contains(where: \.isDigit) else { return false }

@@ -66,15 +66,3 @@ extension HTTPCredential: CustomStringConvertible, CustomDebugStringConvertible,
     /// A mirror without children, so that a dump shows no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
-
-extension HTTPSyntax {
-    /// Returns whether the bytes are a token68, such as any kind of Base64 (RFC 9110, section 11.2).
-    static func isToken68(_ bytes: some Collection<UInt8>) -> Bool {
-        let letters = bytes.prefix(while: isToken68Byte)
-        return !letters.isEmpty && bytes[letters.endIndex...].allSatisfy { $0 == UInt8(ascii: "=") }
-    }
-
-    static func isToken68Byte(_ byte: UInt8) -> Bool {
-        byte.isLetter || byte.isDigit || "-._~+/".utf8.contains(byte)
-    }
-}
