@@ -363,16 +363,12 @@ extension RedactionScanner {
     /// Returns the index of the `@` after user and password, or the end of text that is cut within a password. Nil if
     /// there is no user or password.
     private func endOfUserInformation(from start: Int) -> Int? {
-        let end = bytes[start...].firstIndex(where: isEndOfAuthority) ?? bytes.count
+        let end = bytes[start...].firstIndex { $0 <= 0x20 || "/?#\"<>\\".utf8.contains($0) } ?? bytes.count
         let authority = bytes[start..<end]
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) { return at }
         guard end == bytes.count, authority.first != UInt8(ascii: "["),
             let colon = authority.firstIndex(of: UInt8(ascii: ":"))
         else { return nil }
         return authority[(colon + 1)...].allSatisfy(\.isDigit) ? nil : end
-    }
-
-    private func isEndOfAuthority(_ byte: UInt8) -> Bool {
-        byte <= 0x20 || "/?#\"<>\\".utf8.contains(byte)
     }
 }
