@@ -131,9 +131,7 @@ struct HTTPFieldReader {
 
     /// Skips empty elements of a list (section 5.6.1).
     mutating func skipListSeparators() {
-        while let byte = next, byte == UInt8(ascii: ",") || byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") {
-            position += 1
-        }
+        while let byte = next, byte == UInt8(ascii: ",") || byte.isBlank { position += 1 }
     }
 
     /// Moves to the next separator outside of quotes. A quote that is not closed counts as an ordinary byte.
