@@ -52,7 +52,7 @@ enum SecretName {
         }
     }
 
-    private enum Kind {
+    fileprivate enum Kind {
         case letter, capital, digit, separator
 
         init(_ byte: UInt8) {
@@ -83,10 +83,7 @@ extension SecretName.Words {
 
     /// Whether the name ends with a secret name, which can be followed by a number.
     fileprivate var endsWithSecret: Bool {
-        guard let last = letters.lastIndex(where: { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
-            return false
-        }
-        guard last > 0 else { return false }
+        guard let last = letters.lastIndex(where: { SecretName.Kind($0) != .digit }), last > 0 else { return false }
         return SecretName.lastWords[SecretName.index(letters[last - 1], letters[last])].contains { word in
             let start = last + 1 - word.count
             guard start >= 0, letters[start...last].elementsEqual(word) else { return false }
