@@ -74,8 +74,7 @@ public struct HTTPHeaders: Hashable, Sendable {
             guard let first = index(of: name) else { return add(newValue, for: name) }
             fields[first] = Field(name: name, value: newValue)
             guard index(of: name, from: first + 1) != nil else { return }
-            let others = fields[(first + 1)...].filter { !$0.name.isEqualIgnoringASCIICase(to: name) }
-            fields.replaceSubrange((first + 1)..., with: others)
+            fields[(first + 1)...].removeAll { $0.name.isEqualIgnoringASCIICase(to: name) }
         }
     }
 
