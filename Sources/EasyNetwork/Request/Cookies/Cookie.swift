@@ -205,11 +205,9 @@ extension Date {
         self = date
     }
 
+    /// Returns whether the byte is a tab, or any printable ASCII character except a letter, a digit or a colon.
     private static func isCookieDelimiter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x09, 0x20...0x2F, 0x3B...0x40, 0x5B...0x60, 0x7B...0x7E: true
-        default: false
-        }
+        byte == 0x09 || 0x20...0x7E ~= byte && !byte.isLetter && !byte.isDigit && byte != UInt8(ascii: ":")
     }
 
     /// Reads `8:49:37`, followed by anything that does not begin with a digit.
