@@ -112,16 +112,12 @@ extension String {
         return replacingOccurrences(of: #"\(unknown context at \$\w+\)\."#, with: "", options: .regularExpression)
             .replacingOccurrences(of: #": 0x\w+>"#, with: ">", options: .regularExpression)
     }
-}
 
-extension String {
     /// The string without a period at its end.
     var withoutFullStop: String {
         hasSuffix(".") ? String(dropLast()) : self
     }
-}
 
-extension String {
     /// Returns the string for use in a message, a log or a terminal: limited in length, without control characters
     /// except tabs, and without marks that change the direction of writing (Unicode Standard Annex 9).
     ///
