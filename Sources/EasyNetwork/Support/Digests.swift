@@ -24,10 +24,6 @@ package struct SHA256 {
         hash.update(data: bytes)
     }
 
-    mutating func update(_ bytes: UnsafeRawBufferPointer) {
-        hash.update(bufferPointer: bytes)
-    }
-
     /// Returns the digest of the bytes so far: 32 bytes. More bytes can follow.
     func finalize() -> Data {
         Data(hash.finalize())
