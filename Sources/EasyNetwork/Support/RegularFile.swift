@@ -6,17 +6,16 @@ package enum RegularFile {
     ///
     /// - Parameters:
     ///   - flags: The flags of open(2). The method adds flags that keep the call from waiting.
-    ///   - mode: The permissions of a file that is created. By default, only its owner can read and write it.
     ///   - followsLinks: Whether a symbolic link at the path is followed. Defaults to `false`: a link is an error.
     /// - Throws: The system's error; `EISDIR` for anything that is not a regular file.
     package static func open(
         _ path: String,
         _ flags: Int32,
-        mode: mode_t = 0o600,
         followsLinks: Bool = false
     ) throws(POSIXError) -> (descriptor: Int32, status: stat) {
         let flags = flags | O_CLOEXEC | O_NONBLOCK | (followsLinks ? 0 : O_NOFOLLOW)
-        let descriptor = Foundation.open(path, flags, mode)
+        // Only its owner can read and write a file that is created.
+        let descriptor = Foundation.open(path, flags, 0o600)
         guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
