@@ -59,9 +59,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     deinit {
         // Close a stream that was given up between two reads. Otherwise a writer at its other end would wait.
         if case .open = state { stream.close() }
-        guard hasClaim else { return }
-        let id = ObjectIdentifier(stream)
-        _ = Self.streamsInUse.withLock { $0.remove(id) }
+        if hasClaim { _ = Self.streamsInUse.withLock { $0.remove(ObjectIdentifier(stream)) } }
     }
 
     func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void) {
@@ -101,8 +99,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     ///
     /// - Returns: False if another reader uses the stream, or has read it.
     private func claim() -> Bool {
-        let id = ObjectIdentifier(stream)
-        hasClaim = Self.streamsInUse.withLock { $0.insert(id).inserted }
+        hasClaim = Self.streamsInUse.withLock { $0.insert(ObjectIdentifier(stream)).inserted }
         return hasClaim && ![.closed, .atEnd, .error].contains(stream.streamStatus)
     }
 
