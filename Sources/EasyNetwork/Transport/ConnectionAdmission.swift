@@ -62,8 +62,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
     /// - Returns: The exchanges that begin now.
     mutating func end(origin: String) -> [Exchange] {
         total.underWay -= 1
-        var begun: [Exchange] = []
-        if let next = total.next(limit: totalLimit) { begun = [next] }
+        var begun = total.next(limit: totalLimit).map { [$0] } ?? []
         guard let index = origins.index(forKey: origin) else { return begun }
         origins.values[index].underWay -= 1
         if !origins.values[index].waiting.isEmpty { begun += fill(index, limit: limit(of: origin)) }
