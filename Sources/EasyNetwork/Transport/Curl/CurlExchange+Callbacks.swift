@@ -8,8 +8,7 @@ extension CurlExchange {
     /// - Parameter context: A pointer to the handle.
     /// - Returns: Nil only if no exchange uses the handle. The transfer is then aborted.
     static func at(_ context: UnsafeMutableRawPointer?) -> CurlExchange? {
-        guard let context else { return nil }
-        return Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().exchange
+        context.flatMap { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue().exchange }
     }
 
     /// Sets the callbacks. They are passed to the handle's current exchange.
