@@ -65,7 +65,7 @@ extension CurlExchange {
         _ = ccurl_set_long(handle.easy, CCURLOPT_BUFFERSIZE, 32_768)
         // Without this option, a cancellation during a name lookup blocks the loop until the system's resolver returns.
         // libcurl before 7.87 does not have it.
-        if worker.libcurl >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }
+        if CurlLibrary.version >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }
         try handle.set(CCURLOPT_PATH_AS_IS, 1)
         if let proxy = try worker.proxy.get() {
             try handle.set(CCURLOPT_PROXY, proxy)

@@ -582,7 +582,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // missing.
             let request = handle.long(CCURLINFO_REQUEST_SIZE) - tunnelByteCount
             let body = sentCount > 0 ? handle.offset(CCURLINFO_SIZE_UPLOAD_T) : 0
-            bytesSent = worker.libcurl >= 0x08_07_00 ? max(request, body) : request + body
+            bytesSent = CurlLibrary.version >= 0x08_07_00 ? max(request, body) : request + body
         }
         let isNew = isReused != true
         let values = TransportMetrics.Values(

@@ -16,9 +16,6 @@ final class CurlWorker {
     /// Whether the proxy of http URLs has required Basic, so that later messages need not wait for a challenge.
     var isBasicWanted = false
     let connections = CurlConnections()
-    /// The version of libcurl.
-    let libcurl = CurlLibrary.version
-    private let multiplexes = CurlLoop.multiplexes
     /// Whether a handle can serve several messages. Before libcurl 8.1, a handle keeps a pointer to the last header
     /// field of a response, which is freed with the next message. A response whose first field line is folded, which
     /// any server can send, then writes to freed memory.
@@ -80,7 +77,7 @@ final class CurlWorker {
         deadlines = CurlDeadlines(loop)
         // By default libcurl keeps four connections for each exchange in progress and closes the others.
         _ = ccurl_multi_set_long(multi, CCURLMOPT_MAXCONNECTS, max(configuration.maximumConnections, 1))
-        if !multiplexes { _ = ccurl_multi_set_long(multi, CCURLMOPT_PIPELINING, CCURLPIPE_NOTHING) }
+        if !CurlLoop.multiplexes { _ = ccurl_multi_set_long(multi, CCURLMOPT_PIPELINING, CCURLPIPE_NOTHING) }
     }
 
     func run() {
@@ -175,7 +172,7 @@ final class CurlWorker {
             // Only hosts that responded over HTTP/2 have their own limit. A request to an unknown host does not wait
             // for a connection. With libcurl 8.14, requests to a host without HTTP/2 would otherwise run one after the
             // other.
-            let waits = multiplexes && admission.hasOwnLimit(origin: exchange.target.origin)
+            let waits = CurlLoop.multiplexes && admission.hasOwnLimit(origin: exchange.target.origin)
             try exchange.configure(handle, waitsForConnection: waits)
             let result = ccurl_multi_add_handle(multi, handle.easy)
             guard result == CCURLM_OK else { throw Self.error(result) }
@@ -207,7 +204,7 @@ final class CurlWorker {
         var running: Int32 = 0
         turn += 1
         let result = ccurl_multi_perform(multi, &running)
-        if multiplexes { for exchange in answeredOverHTTP2 { learn(from: exchange) } }
+        if CurlLoop.multiplexes { for exchange in answeredOverHTTP2 { learn(from: exchange) } }
         answeredOverHTTP2.removeAll(keepingCapacity: true)
         for exchange in answeredEarly.take() { end(exchange, unless: exchange.resumeSending()) }
         guard result != CCURLM_OK else { return }
@@ -282,7 +279,7 @@ final class CurlWorker {
         }
         exchange.worker = nil
         guard exchange.hasPlace && admitsNext else { return }
-        if multiplexes { learn(from: exchange) }
+        if CurlLoop.multiplexes { learn(from: exchange) }
         let next = admission.end(origin: exchange.target.origin)
         if !next.isEmpty { admit(next) }
     }
