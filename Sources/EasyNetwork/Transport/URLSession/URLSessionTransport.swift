@@ -103,13 +103,11 @@ public final class URLSessionTransport: NetworkTransport {
             exchange.stop(problem)
         } else {
             // A session reads streams on the queue that all of its tasks share, so streams are written to files first.
-            exchange.prepareBody { self.enter(exchange) }
+            exchange.prepareBody {
+                if self.admission.withLock({ $0.enter(exchange, origin: exchange.origin) }) { self.begin(exchange) }
+            }
         }
         return exchange
-    }
-
-    private func enter(_ exchange: URLSessionExchange) {
-        if admission.withLock({ $0.enter(exchange, origin: exchange.origin) }) { begin(exchange) }
     }
 
     private func begin(_ exchange: URLSessionExchange) {
