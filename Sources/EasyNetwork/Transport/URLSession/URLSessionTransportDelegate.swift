@@ -128,13 +128,8 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
                 }
                 // The session reports a refused server as a cancellation.
                 if isRefused { self.refuse(exchange.origin, at: exchange.clock.now) }
-                exchange.answer { isStopped in
-                    if isStopped {
-                        completionHandler(.cancelAuthenticationChallenge, nil)
-                    } else {
-                        completionHandler(disposition, credential)
-                    }
-                }
+                // A session ignores the credential of a challenge that is cancelled.
+                exchange.answer { completionHandler($0 ? .cancelAuthenticationChallenge : disposition, credential) }
             }
         }
         #else
