@@ -217,12 +217,11 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
     /// Sets closures, unless it is too late. Removing one is never too late.
     private func setClosures(areRemoved: Bool, _ set: (inout Closures) -> Void) {
-        let old = state.withLock { state in
+        state.discard { state in
             let old = state.closures
             if areRemoved || !state.isClosed { set(&state.closures) }
             return old
         }
-        withExtendedLifetime(old) {}
     }
 
     override func detach() {

@@ -326,8 +326,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     final func changeRequestOptions(_ change: (inout RequestOptions) -> Void) {
         guard case .request(var request) = state.withLock({ $0.source }), request.snapshot == nil else { return }
         change(&request.options)
-        let old = state.withLock { exchange(&$0.source, with: .request(request)) }
-        withExtendedLifetime(old) {}
+        state.discard { exchange(&$0.source, with: .request(request)) }
     }
 
     /// Makes the request, and uses its priority unless the operation was given a priority itself.
@@ -435,12 +434,11 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     override func detach() {
-        let released = state.withLock { state in
+        state.discard { state in
             state.isClosed = true
             state.delegate = nil
             return exchange(&state.closures, with: ItemOperationState.Closures())
         }
-        withExtendedLifetime(released) {}
     }
 
     /// Whether the operation ends with the item of its request, whatever the result of its other calls is. Before the

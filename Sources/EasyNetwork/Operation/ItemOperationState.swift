@@ -73,7 +73,7 @@ extension Locked<ItemOperationState> {
     ///
     /// - Parameter isRemoved: whether the closure becomes `nil`, which is never too late.
     func setClosure(isRemoved: Bool, _ set: (inout ItemOperationState.Closures) -> Void) {
-        _ = withLock { state in
+        discard { state in
             let old = state.closures
             if isRemoved || !state.isClosed { set(&state.closures) }
             return old

@@ -377,7 +377,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// It is stored here because Foundation on Linux reads its own without a lock and never releases it.
     public final override var completionBlock: (@Sendable () -> Void)? {
         get { core.withLock { $0.completion } }
-        set { _ = core.withLock { exchange(&$0.completion, with: newValue) } }
+        set { core.discard { exchange(&$0.completion, with: newValue) } }
     }
 
     /// - Parameter delivery: the ``State/delivery``, read when the action was determined or later.

@@ -24,8 +24,7 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         self.message = message
         let snapshot = message.snapshot
         super.init(snapshot.request, RequestOptions(priority: .veryLow), of: EasyNetworkService(snapshot.host))
-        let unread = state.withLock { exchange(&$0.source, with: .request(CallRequest(snapshot))) }
-        withExtendedLifetime(unread) {}
+        state.discard { exchange(&$0.source, with: .request(CallRequest(snapshot))) }
         traits.isHidden = true
         core.withLock { $0.waitingTaskCount = 1 }
         // The message excludes others, so the carrier holds the categories.

@@ -85,10 +85,9 @@ extension ItemOperation {
         guard case .request(let source) = state.withLock({ $0.source }) else { return nil }
         let host = callGroup.host
         guard let snapshot = try? WorkQueue.userCode({ try source.read(for: host) }) else { return nil }
-        let old = state.withLock { state in
+        state.discard { state in
             state.source.flatMap { _ in exchange(&state.source, with: .request(CallRequest(snapshot))) }
         }
-        withExtendedLifetime(old) {}
         return snapshot
     }
 }

@@ -57,14 +57,12 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
 
     deinit {
         let id = ObjectIdentifier(foreign)
-        // Another job may have replaced this one. Release it outside the lock, because its deinitializer would take the
-        // lock again.
-        let next = Self.all.withLock { all in
+        // Another job may have replaced this one. Its deinitializer would take the lock again.
+        Self.all.discard { all in
             let next = all[id]?.object
             if next == nil { all[id] = nil }
             return next
         }
-        withExtendedLifetime(next) {}
     }
 
     // MARK: - For the queue
@@ -77,10 +75,9 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
         guard !foreign.isExecuting, !foreign.isFinished else { return false }
         let dependencies = OperationDependencies()
         dependencies.list = foreign.dependencies.map { OperationDependency($0, .allowFailure) }
-        let old = core.withLock { state in
+        core.discard { state in
             state.scheduling == nil ? exchange(&state.dependencies, with: dependencies) : nil
         }
-        withExtendedLifetime(old) {}
         if foreign.isCancelled { cancel() }
         return true
     }

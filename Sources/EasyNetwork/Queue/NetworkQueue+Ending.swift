@@ -75,8 +75,7 @@ extension NetworkQueue {
         let number = whenEmpty { over.set() }
         await over.wait()
         // Don't keep the waiter until the queue is empty, if the task was cancelled or the deadline came first.
-        let waiter = state.withLock { $0.emptyWaiters.removeValue(forKey: number) }
-        withExtendedLifetime(waiter) {}
+        state.discard { $0.emptyWaiters.removeValue(forKey: number) }
     }
 
     /// Shuts the queue down permanently. The queue accepts no more jobs, lets the current ones finish until the

@@ -105,7 +105,7 @@ extension NetworkQueue {
         get { bandwidth?.bytesPerSecond }
         set {
             let bandwidth = newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) }
-            _ = state.withLock { exchange(&$0.bandwidth, with: bandwidth) }
+            state.discard { exchange(&$0.bandwidth, with: bandwidth) }
         }
     }
 
@@ -127,8 +127,7 @@ extension NetworkQueue {
     public var reachability: NetworkReachability? {
         get { state.withLock { $0.reachability } }
         set {
-            let old = state.withLock { exchange(&$0.reachability, with: newValue) }
-            withExtendedLifetime(old) {}
+            state.discard { exchange(&$0.reachability, with: newValue) }
             // Jobs that still have no network are held again.
             for network in state.withLock({ $0.offline.keys.map { $0 } }) { releaseJobs(heldBy: network) }
         }

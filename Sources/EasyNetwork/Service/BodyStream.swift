@@ -204,8 +204,7 @@ final class BodyStream: Sendable {
     /// Reports how many bytes have been transferred: at once, and with each event on the transport's thread. A second
     /// watcher replaces the first.
     func watch(_ watcher: @escaping @Sendable (Counts) -> Void) {
-        let old = state.withLock { exchange(&$0.watcher, with: watcher) }
-        withExtendedLifetime(old) {}
+        state.discard { exchange(&$0.watcher, with: watcher) }
         var told: Counts?
         // Report again if an event has arrived meanwhile. Otherwise the slower of two threads could report outdated counts.
         while let counts = state.withLock({ $0.counts == told ? nil : $0.counts }) {

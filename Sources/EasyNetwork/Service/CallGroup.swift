@@ -136,12 +136,10 @@ final class CallGroup: Sendable {
     ///
     /// - Parameter callbackQueue: The queue for the closures of calls that the job makes afterwards.
     func end(callbackQueue: DispatchQueue?) {
-        // The job is released outside the lock.
-        let old = state.withLock { state in
+        state.discard { state in
             state.callbackQueue = callbackQueue
             return state.job.take()
         }
-        withExtendedLifetime(old) {}
     }
 
     /// The job that makes the calls of this group, or of the group that it is part of. Nil for a call that a condition
@@ -195,8 +193,7 @@ final class CallGroup: Sendable {
     ///   - error: The error; nil for success.
     ///   - isReported: Whether a closure or a task receives the end. Defaults to `true`.
     func noteEnd(of error: NetworkError?, isReported: Bool = true) {
-        // The previous errors are released outside the lock.
-        let old = state.withLock { state -> (NetworkError?, Result<Void, NetworkError>?)? in
+        state.discard { state -> (NetworkError?, Result<Void, NetworkError>?)? in
             let unreported = state.unreportedError
             // Among several unreported errors, the last one counts. A cancellation does not replace another error.
             if isReported {
@@ -209,7 +206,6 @@ final class CallGroup: Sendable {
             defer { state.lastEnd = error.map { .failure($0) } ?? .success(()) }
             return (unreported, state.lastEnd)
         }
-        withExtendedLifetime(old) {}
     }
 
     /// The error of the operation's last call; nil if the call succeeded.

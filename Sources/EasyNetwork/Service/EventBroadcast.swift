@@ -59,13 +59,11 @@ package final class EventBroadcast: Sendable {
     }
 
     func remove(_ number: Int) {
-        let removed = state.withLock { state in
+        state.discard { state in
             let removed = state.listeners.firstIndex { $0.number == number }.map { state.listeners.remove(at: $0) }
             hasListeners.isSet = !state.listeners.isEmpty
             return removed
         }
-        // The listener is released outside the lock.
-        withExtendedLifetime(removed) {}
     }
 
     /// Records an event for ``deliver()``.

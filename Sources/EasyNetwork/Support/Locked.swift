@@ -65,6 +65,14 @@ package struct Locked<State>: @unchecked Sendable {
         }) { work(next) }
     }
 
+    /// Changes the state, and releases what `take` returns outside the lock, because a deinitializer can be the user's
+    /// code or take the lock again.
+    @inline(__always)
+    package func discard<Value>(_ take: (inout State) -> Value) {
+        let taken = withLock(take)
+        withExtendedLifetime(taken) {}
+    }
+
     /// Returns whether both are the same lock.
     static func === (one: Self?, other: Self) -> Bool { one?.storage === other.storage }
 

@@ -33,9 +33,7 @@ package final class Multicast<Value: Sendable>: Sendable {
             return stream
         }
         continuation.whenTerminated { [weak self] in
-            // The reader is released outside the lock.
-            let reader = self?.state.withLock { $0.readers.removeValue(forKey: number) }
-            withExtendedLifetime(reader) {}
+            self?.state.discard { $0.readers.removeValue(forKey: number) }
         }
         return stream
     }

@@ -296,8 +296,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
                     request.consumer = consumer
                     request.pause = { self.resumed }
                     return await self.callGroup.result(of: request) { response in
-                        let old = self.state.withLock { exchange(&$0.response, with: response) }
-                        withExtendedLifetime(old) {}
+                        self.state.discard { exchange(&$0.response, with: response) }
                     }
                 }
             }

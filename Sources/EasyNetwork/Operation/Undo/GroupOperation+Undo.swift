@@ -60,8 +60,7 @@ extension GroupOperation {
     package final var undoStore: (any UndoStore)? {
         get { state.withLock { $0.undoing.store } }
         set {
-            let old = state.withLock { exchange(&$0.undoing.store, with: newValue) }
-            withExtendedLifetime(old) {}
+            state.discard { exchange(&$0.undoing.store, with: newValue) }
             guard let newValue else { return }
             do throws(NetworkError) { try checkUndos(newValue) } catch { finish(error) }
         }
@@ -198,11 +197,10 @@ extension GroupOperation {
     }
 
     private func noteUndone(_ child: NetworkOperation, at index: Int, _ failures: [NetworkError], isDone: Bool) {
-        let old = state.withLock { state in
+        state.discard { state in
             state.undoing.failures += failures.map { $0.ofChild(child, at: index) }
             return state.undoing.job.take()
         }
-        withExtendedLifetime(old) {}
         note(.undone(index, isDone: isDone))
     }
 

@@ -217,8 +217,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         case .success(let item):
             var kept = response
             if !keepsResponseBody { kept.dropBody() }
-            let old = state.withLock { exchange(&$0.response, with: kept) }
-            withExtendedLifetime(old) {}
+            state.discard { exchange(&$0.response, with: kept) }
             finish(with: item)
         case .failure(let error): finish(error)
         }

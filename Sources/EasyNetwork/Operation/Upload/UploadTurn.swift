@@ -27,10 +27,7 @@ final class UploadTurn: Sendable {
     func begin(_ stop: @escaping @Sendable () -> Void) { change { $0.stop = stop } }
 
     /// Ends a message.
-    func end() {
-        let old = state.withLock { $0.stop.take() }
-        withExtendedLifetime(old) {}
-    }
+    func end() { state.discard { $0.stop.take() } }
 
     private func change(_ change: (inout State) -> Void) {
         let stop = state.withLock { state in
