@@ -201,25 +201,14 @@ extension Call.Attempts {
         _ arrival: Arrival,
         _ beginning: BodyExcerpt?
     ) -> [NetworkAttempt] {
-        let history: [NetworkAttempt]
-        let mayHaveReached: Bool
-        switch outcome {
-        case .success(let response):
-            mayHaveReached = !arrival.startsOver
-            history = call.noteEnd { attempt in
-                attempt.statusCode = isConfirmed ? 304 : response.statusCode
-                attempt.errorCode = arrival.cut?.code
-                attempt.metrics = response.metrics
-            }
-        case .failure(let error):
-            history = call.noteEnd { attempt in
-                attempt.statusCode = error.statusCode
-                attempt.errorCode = error.code
-                attempt.phase = error.phase
-                attempt.metrics = error.metrics
-            }
-            mayHaveReached = adopted(error).mayHaveReachedServer
+        let (response, error) = (try? outcome.get(), outcome.failure)
+        let history = call.noteEnd { attempt in
+            attempt.statusCode = isConfirmed ? 304 : response?.statusCode ?? error?.statusCode
+            attempt.errorCode = (error ?? arrival.cut)?.code
+            attempt.phase = error?.phase
+            attempt.metrics = response?.metrics ?? error?.metrics
         }
+        let mayHaveReached = error.map { adopted($0).mayHaveReachedServer } ?? !arrival.startsOver
         call.tell(.attemptEnded(history[history.count - 1].adding(beginning: beginning), outcome))
         guard mayHaveReached, !snapshot.retry.methods.contains(message.method) else { return history }
         let key = call.request.isSafeByKey ? message.headers[Self.keyField] : nil
