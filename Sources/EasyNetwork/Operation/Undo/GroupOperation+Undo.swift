@@ -105,22 +105,19 @@ extension GroupOperation {
         in runner: GroupOperation?,
         then done: @escaping @Sendable ([NetworkError]) -> Void
     ) {
-        let isFirst = state.withLock { state -> Bool? in
+        let (isFirst, isNeeded) = state.withLock { state in
             // A second caller waits for the undos that the first one has begun.
-            guard state.undoing.waiters.isEmpty else {
-                state.undoing.waiters.append(done)
-                return false
-            }
+            let isFirst = state.undoing.waiters.isEmpty
             let hasNested = input == .failed && state.children.contains { $0.operation is GroupOperation }
             let logic = state.undoing.logic
-            state.undoing.failures = []
-            guard logic.hasSteps || logic.isJournaled || hasNested else { return nil }
+            let isNeeded = !isFirst || logic.hasSteps || logic.isJournaled || hasNested
+            if isFirst { state.undoing.failures = [] }
             // The runner, usually this group itself, is released with the last undo.
-            state.undoing.runner = runner
-            state.undoing.waiters.append(done)
-            return true
+            if isFirst, isNeeded { state.undoing.runner = runner }
+            if isNeeded { state.undoing.waiters.append(done) }
+            return (isFirst, isNeeded)
         }
-        guard let isFirst else { return done([]) }
+        guard isNeeded else { return done([]) }
         // Undos read files and call the user's code, which must not happen on this thread.
         if isFirst { WorkQueue.shared.add { self.note(input) } }
     }
