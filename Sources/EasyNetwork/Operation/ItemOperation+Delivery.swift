@@ -16,11 +16,12 @@ extension ItemOperation {
         _ done: @escaping @Sendable () -> Void
     ) {
         guard let result else { return done() }
-        if inPlace, queue === WorkQueue.shared { return handOver(result, done) }
-        queue.add { self.handOver(result, done) }
+        if inPlace, queue === WorkQueue.shared { return report(result, done) }
+        queue.add { self.report(result, done) }
     }
 
-    private func handOver(_ result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
+    /// Calls the delegate and the closures.
+    private func report(_ result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
         // The closures are released at the end of this call, before the operation has finished.
         let isAwaitedOnMain = WorkQueue.userCode {
             // Take the closures only now, because they may have been released since.
