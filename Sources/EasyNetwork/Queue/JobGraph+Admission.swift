@@ -87,9 +87,9 @@ extension JobGraph {
         own.rows[line.row].overtakenCount = 0
         if job.wait != nil { noteEndOfWait(of: job, at: now) }
         leaveLine(job)
-        if job.traits.mayYield, job.mayYield { yielding.append(job) }
+        if job.traits.mayYield, job.mayYield { yieldable.append(job) }
         changeCounts(of: job, by: 1)
-        guard !rates.isEmpty, !job.isReturning else { return }
+        guard !rates.isEmpty, !job.hasGivenUpSlot else { return }
         for lane in job.lanes + [queueLane] where job.counts(in: lane) { lane.gate?.take(at: now) }
     }
 
@@ -128,9 +128,9 @@ extension JobGraph {
     /// - Parameter withTokens: whether to give back the tokens of the rates too, because the job did not start.
     ///   Defaults to `false`.
     mutating func giveBackSlot(of job: Job, withTokens: Bool = false) {
-        if job.traits.mayYield { yielding.removeAll { $0 === job } }
+        if job.traits.mayYield { yieldable.removeAll { $0 === job } }
         changeCounts(of: job, by: -1)
-        guard withTokens, !job.isReturning else { return }
+        guard withTokens, !job.hasGivenUpSlot else { return }
         for lane in job.lanes + [queueLane] where job.counts(in: lane) { lane.gate?.giveBack() }
     }
 
@@ -155,7 +155,7 @@ extension JobGraph {
         guard let yieldingPriority, !isSuspended else { return false }
         var pairs: [(urgent: Job, giver: Job)] = []
         var times: [TimeInterval] = []
-        for giver in yielding where giver.priority <= yieldingPriority && !wouldRegainSlot(giver) {
+        for giver in yieldable where giver.priority <= yieldingPriority && !wouldRegainSlot(giver) {
             // Without a full lane, the slot is not what the other jobs wait for.
             guard (giver.lanes + [queueLane]).contains(where: { $0.runningCount == $0.limit }) else { continue }
             changeCounts(of: giver, by: -1)
@@ -177,7 +177,7 @@ extension JobGraph {
             return false
         }
         giveBackSlot(of: job)
-        (job.phase, job.isReturning, job.yieldedAt) = (.returning, true, now)
+        (job.phase, job.hasGivenUpSlot, job.yieldedAt) = (.returning, true, now)
         yielded.append(job)
         // The slot is for the urgent job, not for one that yielded earlier.
         isLongAbsentNext = false
@@ -199,10 +199,10 @@ extension JobGraph {
         guard isRunning else { return false }
         if job.mayYield {
             if job.resumedAt > -.infinity { job.resumedAt = actions.now }
-            yielding.append(job)
+            yieldable.append(job)
             admit(&actions)
         } else {
-            yielding.removeAll { $0 === job }
+            yieldable.removeAll { $0 === job }
         }
         return job.phase == .running
     }
@@ -395,7 +395,7 @@ extension JobGraph {
             if let last { bounding.formUnion([ObjectIdentifier(last), ObjectIdentifier(lane)]) }
             last = lane
         }
-        let own = (last ?? queueLane).ownLine(job.row, isReturning: job.isReturning)
+        let own = (last ?? queueLane).ownLine(job.row, isFreeOfRates: job.hasGivenUpSlot)
         if bounding.isEmpty { return own }
         let key = LineKey(lanes: bounding, heap: own.heap)
         if let line = lines[key] { return line }

@@ -153,8 +153,8 @@ extension JobGraph {
         // The neighbours in the line are alive: the graph holds every job that is in a line.
         unowned(unsafe) var previous: Job?
         unowned(unsafe) var next: Job?
-        /// Whether the job has started before, so that rates do not apply to it.
-        var isReturning = false
+        /// Whether the job has had a slot and given it up, so that rates do not apply to it again.
+        var hasGivenUpSlot = false
         /// The time at which its slot was given to an urgent job; `nil` when the job has a slot again.
         var yieldedAt: TimeInterval?
         /// The time from which the job must run for ``JobGraph/yieldingInterval`` before it yields, such as its last
@@ -222,7 +222,7 @@ extension JobGraph {
         var isOpen = false
         /// The rows: one for each priority of the jobs that need no slot, and one for each priority of the other jobs.
         var rows = [Row](repeating: Row(), count: 2 * JobPriority.count)
-        /// The lines of each row. In the same order, the lines of jobs that have started before follow.
+        /// The lines of each row. In the same order, the lines of jobs that have given up a slot follow.
         var heaps = [LineHeap](repeating: LineHeap(), count: 4 * JobPriority.count)
         /// The lines of the jobs that only this key can hold back, in the order of `heaps`. Empty lines are kept.
         private var ownLines: [Line?] = []
@@ -246,7 +246,7 @@ extension JobGraph {
 
         /// Returns the time at which the rate lets the job start; a time long ago if no rate holds the job back.
         func rateOpens(for job: Job) -> TimeInterval {
-            job.isReturning ? -.infinity : gate?.opens ?? -.infinity
+            job.hasGivenUpSlot ? -.infinity : gate?.opens ?? -.infinity
         }
 
         /// Returns the first job of a row that this lane's rate lets start.
@@ -259,9 +259,9 @@ extension JobGraph {
             return returning
         }
 
-        func ownLine(_ row: Int, isReturning: Bool) -> Line {
+        func ownLine(_ row: Int, isFreeOfRates: Bool) -> Line {
             if ownLines.isEmpty { ownLines = Array(repeating: nil, count: heaps.count) }
-            let index = row + (isReturning ? rows.count : 0)
+            let index = row + (isFreeOfRates ? rows.count : 0)
             if let line = ownLines[index] { return line }
             let line = Line(row, heap: index)
             ownLines[index] = line

@@ -48,7 +48,7 @@ package struct JobGraph<Payload> {
     /// yield. `nil` means that no job yields.
     var yieldingPriority: JobPriority? = .low
     /// The running jobs that can yield, usually none. See ``Job/mayYield``.
-    var yielding: [Job] = []
+    var yieldable: [Job] = []
     /// The jobs that have yielded and have no slot yet.
     var yielded: [Job] = []
     /// The minimum time in seconds that a job runs between resuming and yielding again.
@@ -242,7 +242,7 @@ package struct JobGraph<Payload> {
         if totalCount == 0 { submitted.removeAll(keepingCapacity: submitted.count < 64) }
         giveSlots(&actions)
         var wakeToYield: TimeInterval?
-        while !yielding.isEmpty, yieldSlot(&actions, &wakeToYield) { giveSlots(&actions) }
+        while !yieldable.isEmpty, yieldSlot(&actions, &wakeToYield) { giveSlots(&actions) }
         isResuming = false
         actions.wake = rates.isEmpty ? nil : wake(after: actions.now)
         if let wakeToYield { actions.wake = min(actions.wake ?? wakeToYield, wakeToYield) }
@@ -287,7 +287,7 @@ package struct JobGraph<Payload> {
     package mutating func unpark(_ job: Job, _ actions: inout Actions) -> Bool {
         guard job.phase == .parked else { return job.phase == .returning }
         job.phase = .returning
-        job.isReturning = true
+        job.hasGivenUpSlot = true
         // The job has waited for something else until now, so its absence begins now.
         if job.hasYielded { job.yieldedAt = actions.now }
         noteReady(job, at: actions.now)

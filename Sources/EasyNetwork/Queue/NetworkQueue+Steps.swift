@@ -61,7 +61,7 @@ extension NetworkQueue {
         for operation in actions.resume {
             guard let job = operation.job(in: self) else { continue }
             // A job that was prepared first has its first slot now.
-            guard job.isReturning else {
+            guard job.hasGivenUpSlot else {
                 job.isStartUnreported = true
                 continue
             }

@@ -37,7 +37,7 @@ struct UrgentWorkTests {
         expect(actions.start == [1, 3] && actions.yield == [1] && download.phase == .returning)
         graph.finish(urgent, succeeded: true, &actions)
         expect(actions.resume == [1] && actions.goOn == [1] && download.phase == .running)
-        expect(graph.queueLane.runningCount == 1 && graph.yielding.count == 1)
+        expect(graph.queueLane.runningCount == 1 && graph.yieldable.count == 1)
         graph.finish(download, succeeded: true, &actions)
         expect(actions.start, equals: [1, 3, 2])
     }
@@ -290,7 +290,7 @@ struct UrgentWorkTests {
         expect(!hasSlot && actions.yield == [1] && actions.start == [1, 2])
         // What it finds out now counts when it goes on.
         let hasNone = graph.setMayYield(false, of: download, &actions)
-        expect(!hasNone && graph.yielding.isEmpty)
+        expect(!hasNone && graph.yieldable.isEmpty)
         actions = Actions(now: 2)
         graph.finish(first, succeeded: true, &actions)
         _ = submit(3, .high, &graph, &actions)
@@ -399,14 +399,14 @@ struct UrgentWorkTests {
         expect(actions.goOn.isEmpty && graph.queueLane.runningCount == 0)
         expect(graph.unpark(download, &actions) && actions.goOn == [1] && actions.resume == [1])
         graph.finish(download, succeeded: true, &actions)
-        expect(graph.queueLane.runningCount == 0 && graph.yielding.isEmpty && graph.totalCount == 0)
+        expect(graph.queueLane.runningCount == 0 && graph.yieldable.isEmpty && graph.totalCount == 0)
         // Ended while another has its slot.
         let second = submit(3, .low, mayYield: true, &graph, &actions)
         let other = submit(4, .high, &graph, &actions)
         graph.finish(second, succeeded: false, &actions)
         expect(graph.queueLane.runningCount, equals: 1)
         graph.finish(other, succeeded: true, &actions)
-        expect(graph.queueLane.runningCount == 0 && graph.yielding.isEmpty && graph.totalCount == 0)
+        expect(graph.queueLane.runningCount == 0 && graph.yieldable.isEmpty && graph.totalCount == 0)
     }
 
     @Test("OPQ-11: laws with random jobs, limits, priorities and times", arguments: [UInt64.random(in: 0...UInt64.max)])
@@ -485,7 +485,7 @@ struct UrgentWorkTests {
             let running = Set(jobs.filter { $0.value.phase == .running }.keys)
             if running != holdsSlot { return "\(running) run, and \(holdsSlot) were told" }
             if graph.queueLane.runningCount != running.count { return "the count is wrong" }
-            if Set(graph.yielding.compactMap(\.payload)) != running.filter({ jobs[$0]?.mayYield == true }) {
+            if Set(graph.yieldable.compactMap(\.payload)) != running.filter({ jobs[$0]?.mayYield == true }) {
                 return "the list of those that may yield is wrong"
             }
             if Set(graph.yielded.compactMap(\.payload)) != Set(jobs.filter { $0.value.hasYielded }.keys) {
@@ -506,7 +506,8 @@ struct UrgentWorkTests {
             let lanes = job.lanes + [graph.queueLane]
             let full = lanes.filter { !$0.isBelowLimit }
             guard full.allSatisfy({ $0.runningCount == $0.limit }) else { return false }
-            guard lanes.allSatisfy({ job.isReturning || $0.gate.map { $0.opens <= now } ?? true }) else { return false }
+            let isDue = job.hasGivenUpSlot || lanes.allSatisfy { $0.gate.map { $0.opens <= now } ?? true }
+            guard isDue else { return false }
             return jobs.contains { other in
                 other.phase == .running && other.mayYield && other.priority < job.priority && other.priority <= .low
                     && now - other.resumedAt >= Graph.yieldingInterval && !graph.wouldRegainSlot(other)
