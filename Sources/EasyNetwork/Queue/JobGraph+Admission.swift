@@ -111,8 +111,7 @@ extension JobGraph {
 
     /// Whether the first job of a row has been overtaken so often that it comes before higher priorities.
     private func isDue(_ lane: Lane, _ row: Int) -> Bool {
-        guard let overtakingLimit else { return false }
-        return lane.rows[row].overtakenCount >= overtakingLimit
+        lane.rows[row].overtakenCount >= overtakingLimit ?? .max
     }
 
     /// Returns whether a job that yields would get the slot itself, because its priority has been overtaken so often.

@@ -232,10 +232,7 @@ extension JobGraph {
             self.limit = limit
         }
 
-        var isBelowLimit: Bool {
-            guard let limit else { return true }
-            return runningCount < limit
-        }
+        var isBelowLimit: Bool { runningCount < limit ?? .max }
 
         /// Whether the key can hold jobs back.
         var isBounded: Bool { limit != nil || gate != nil }
