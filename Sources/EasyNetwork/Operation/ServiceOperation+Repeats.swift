@@ -76,18 +76,13 @@ extension ItemOperation {
         let (policy, name) = option { RepeatSetting($0) }.over(source.options)
         if let name { return queue.operation(self, repeats: .named(name), policy: policy) }
         // No request is equal to one that cannot be built, or whose own code can change its messages.
-        guard policy != .allow, !source.options.changesMessages, let snapshot = fixSnapshot() else { return true }
-        return queue.operation(self, repeats: RepeatKey(snapshot), policy: policy)
-    }
-
-    /// Reads the request, and fixes what is sent. Returns `nil` if it cannot be sent, or has already been sent.
-    final func fixSnapshot() -> RequestSnapshot? {
-        guard case .request(let source) = state.withLock({ $0.source }) else { return nil }
-        let host = callGroup.host
-        guard let snapshot = try? WorkQueue.userCode({ try source.read(for: host) }) else { return nil }
+        guard policy != .allow, !source.options.changesMessages,
+            let snapshot = try? WorkQueue.userCode({ try source.read(for: callGroup.host) })
+        else { return true }
+        // The message that was compared is sent, unless the operation has ended.
         state.discard { state in
             state.source.flatMap { _ in exchange(&state.source, with: .request(CallRequest(snapshot))) }
         }
-        return snapshot
+        return queue.operation(self, repeats: RepeatKey(snapshot), policy: policy)
     }
 }
