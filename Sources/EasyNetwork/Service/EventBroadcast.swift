@@ -29,15 +29,12 @@ package final class EventBroadcast: Sendable {
         var isDelivering = false
     }
 
-    private let state: Locked<State>
+    private let state = Locked(State())
     /// Whether there are listeners. Every step of every job reads this flag. It is set under the lock.
     let hasListeners = Flag()
 
     init() {
-        var state = State()
-        if let listener = EnvironmentLog.shared?.listener { state.listeners = [(0, listener)] }
-        self.state = Locked(state)
-        hasListeners.isSet = !state.listeners.isEmpty
+        if let listener = EnvironmentLog.shared?.listener { _ = add(listener) }
     }
 
     /// The number of first bytes that listeners want of bodies that are consumed as they arrive; 0 if no listener wants
