@@ -429,9 +429,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         state.withLock { $0.item == nil } ? Self.noItem : nil
     }
 
-    private static var noItem: NetworkError {
-        NetworkError(code: .invalidRequest, message: "the operation was finished without an item")
-    }
+    private static var noItem: NetworkError { .invalidRequest("the operation was finished without an item") }
 
     override func detach() {
         state.discard { state in

@@ -86,8 +86,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// ``NetworkError/Code/invalidRequest``.
     open func execute() {
         if type(of: self) == NetworkOperation.self {
-            let message = "a NetworkOperation does no work; use a subclass that overrides execute()"
-            finish(NetworkError(code: .invalidRequest, message: message))
+            finish(.invalidRequest("a NetworkOperation does no work; use a subclass that overrides execute()"))
         }
     }
 

@@ -81,8 +81,7 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
 
     open override func execute() {
         if type(of: self) == ServiceOperation.self {
-            let message = "a ServiceOperation does no work; use a subclass that overrides execute()"
-            finish(NetworkError(code: .invalidRequest, message: message))
+            finish(.invalidRequest("a ServiceOperation does no work; use a subclass that overrides execute()"))
         }
     }
 

@@ -225,9 +225,7 @@ extension NetworkError {
 
     /// - Parameter deadline: zero or less, or NaN.
     fileprivate static func passedDeadline(_ deadline: TimeInterval) -> NetworkError {
-        guard !deadline.isNaN else {
-            return NetworkError(code: .invalidRequest, message: "the deadline must be a number, but is NaN")
-        }
+        guard !deadline.isNaN else { return .invalidRequest("the deadline must be a number, but is NaN") }
         let message = "the deadline of \(String(format: "%.3g", deadline)) s had passed before the job was added"
         return NetworkError(code: .timedOut, message: message)
     }

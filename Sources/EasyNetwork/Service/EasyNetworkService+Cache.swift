@@ -66,7 +66,7 @@ extension EasyNetworkService {
             let deposit = snapshot.deposit(snapshot.message, in: cache, key: cache.key(for: snapshot.message)),
             case (let entry, .storable)? = deposit.lookup.entry(response, deposit, at: date)
         else {
-            throw NetworkError(code: .invalidRequest, message: "the request's policy does not store this response")
+            throw .invalidRequest("the request's policy does not store this response")
         }
         deposit.lookup.cache.store(entry, in: deposit.lookup.policy.storage)
     }

@@ -11,7 +11,7 @@ extension RequestBuilder {
         _ deadlines: TransportDeadlines,
         allowsCellularAccess: Bool
     ) throws(NetworkError) -> TransportRequest {
-        guard let url = custom.url else { throw failure("the URLRequest has no URL") }
+        guard let url = custom.url else { throw .invalidRequest("the URLRequest has no URL") }
         var deadlines = deadlines
         // Foundation's timeout limits silence. Its default value of 60 seconds is not the user's choice.
         if custom.timeoutInterval != 60 { deadlines.idle = try positive(custom.timeoutInterval, "timeout") }

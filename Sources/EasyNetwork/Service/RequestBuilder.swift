@@ -56,7 +56,8 @@ package enum RequestBuilder {
         let params = hasNone ? nil : filtered?.parameters ?? given
         let (query, content) = try place(params, ownBody, of: request, ownMethod, options, encoder, host)
         if content != nil, method == .get || method == .head || method.rawValue == "TRACE" {
-            throw failure("a \(method) request takes no body; send its params with query .path, or use another method")
+            let message = "a \(method) request takes no body; send its params with query .path, or use another method"
+            throw .invalidRequest(message)
         }
         let api = filtered?.url.absoluteString ?? ownAPI
         let url = try URLBuilder.url(api: api, base: filtered == nil ? base : nil, query: query)
@@ -96,7 +97,7 @@ package enum RequestBuilder {
 
     static func positive(_ seconds: TimeInterval, _ name: String) throws(NetworkError) -> TimeInterval {
         guard seconds > 0, seconds.isFinite else {
-            throw failure("the \(name) must be a positive, finite number of seconds, but is \(seconds)")
+            throw .invalidRequest("the \(name) must be a positive, finite number of seconds, but is \(seconds)")
         }
         return seconds
     }
@@ -113,7 +114,7 @@ package enum RequestBuilder {
         case let params as any Encodable: return try encoder.parameters(of: params)
         case let params?:
             let type = type(of: params)
-            throw failure(
+            throw .invalidRequest(
                 "params must be a dictionary with String keys or an Encodable value, but is a \(type); "
                     + "if it is Encodable only on the main actor, mark it nonisolated"
             )
@@ -128,7 +129,7 @@ package enum RequestBuilder {
         case let headers as [String: String]: return try own(headers)
         case let headers as HTTPHeaders: return headers
         case let headers?:
-            throw failure("headers must be a [String: String] or HTTPHeaders, but is a \(type(of: headers))")
+            throw .invalidRequest("headers must be a [String: String] or HTTPHeaders, but is a \(type(of: headers))")
         }
     }
 
@@ -139,7 +140,7 @@ package enum RequestBuilder {
         case nil: return nil
         case let body as RequestBody: return body
         case let body?:
-            throw failure(
+            throw .invalidRequest(
                 "body must be a RequestBody, but is a \(type(of: body)); create one, such as .json(value), "
                     + "or, if body is a property of your own, declare typealias DeclaredBody = RequestBody?"
             )
@@ -181,7 +182,7 @@ package enum RequestBuilder {
             return (query.isEmpty ? nil : query, try body?.build())
         }
         guard body == nil else {
-            throw failure(
+            throw .invalidRequest(
                 "the request has a body, so params cannot be sent as the body too; "
                     + "set query to .path to send them in the URL"
             )
@@ -197,7 +198,7 @@ package enum RequestBuilder {
     static func own(_ dictionary: [String: String]) throws(NetworkError) -> HTTPHeaders {
         let headers = HTTPHeaders(dictionary)
         if let twice = headers.first(where: { headers.values(for: $0.name).count > 1 }) {
-            throw failure("the header \(twice.name.prefix(80)) occurs twice, in two spellings")
+            throw .invalidRequest("the header \(twice.name.prefix(80)) occurs twice, in two spellings")
         }
         return headers
     }
@@ -212,10 +213,6 @@ package enum RequestBuilder {
         }
         try message.body.checkSegments()
         try message.headers.checkFraming()
-    }
-
-    static func failure(_ message: String) -> NetworkError {
-        NetworkError(code: .invalidRequest, message: message)
     }
 }
 

@@ -99,7 +99,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
         func claim<Element>(_ read: @escaping StreamedSequence<Element>.Read) -> StreamedSequence<Element>.Read {
             guard isClaimed.exchange(true) else { return read }
             let message = "a streamed body can be iterated over only once; send the request again, or keep the data"
-            return { throw NetworkError(code: .invalidRequest, message: message) }
+            return { throw NetworkError.invalidRequest(message) }
         }
 
         /// Returns the next bytes, at least one; nil at the end.
@@ -161,7 +161,7 @@ public struct StreamedSequence<Element: Sendable>: AsyncSequence, AsyncIteratorP
         let held = Locked<State?>(state)
         return {
             guard var state = held.exchange(nil) else {
-                throw NetworkError(code: .invalidRequest, message: "two tasks use copies of one iterator concurrently")
+                throw NetworkError.invalidRequest("two tasks use copies of one iterator concurrently")
             }
             defer { held.exchange(state) }
             return try await next(&state)
