@@ -75,9 +75,7 @@ extension OperationCondition {
             if waits {
                 await reachability.wait()
                 try Task.checkCancellation()
-                return true
-            }
-            guard reachability.status != .unreachable else {
+            } else if reachability.status == .unreachable {
                 throw NetworkError(code: .refused, message: "the network is not reachable")
             }
             return true

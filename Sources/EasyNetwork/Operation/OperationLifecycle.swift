@@ -46,9 +46,7 @@ struct OperationLifecycle {
     /// Whether a queue's call of `start()` has not returned.
     private var startIsUnderWay = false
 
-    var error: NetworkError? {
-        if case .failure(let error) = outcome { error } else { nil }
-    }
+    var error: NetworkError? { outcome?.failure }
 
     /// Starts the operation, for its queue.
     ///

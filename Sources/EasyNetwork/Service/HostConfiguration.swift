@@ -240,11 +240,8 @@ public final class HostConfiguration: Sendable {
 
     /// Checks the header fields of a message. The host's own fields were checked before.
     func check(_ headers: HTTPHeaders) throws(NetworkError) {
-        if headers.hasStorage(of: self.headers) {
-            if let headerProblem { throw headerProblem }
-            return
-        }
-        try Self.checkFields(headers)
+        guard headers.hasStorage(of: self.headers) else { return try Self.checkFields(headers) }
+        if let headerProblem { throw headerProblem }
     }
 
     private static func checkFields(_ headers: HTTPHeaders) throws(NetworkError) {

@@ -21,8 +21,7 @@ extension RedirectPolicy {
 
     private func mayCross(_ field: HTTPHeaders.Field) -> Bool {
         let name = field.name.lowercased()
-        if name == "host" { return false }
-        return Self.commonFields.contains(name) || sendsToOtherOrigins(name)
+        return name != "host" && (Self.commonFields.contains(name) || sendsToOtherOrigins(name))
     }
 
     /// Returns the fields of a message to another origin that a server has named without a redirect. Credentials and
@@ -31,9 +30,8 @@ extension RedirectPolicy {
         HTTPHeaders(
             headers.filter { field in
                 let name = field.name.lowercased()
-                if name == "host" { return false }
                 let isPrivate = field.isCredential || ["origin", "referer", "from"].contains(name)
-                return !isPrivate || sendsToOtherOrigins(name)
+                return name != "host" && (!isPrivate || sendsToOtherOrigins(name))
             }
         )
     }
