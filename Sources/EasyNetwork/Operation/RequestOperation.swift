@@ -162,15 +162,11 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         if own?.ignoresCache == true { call.order = .ignore }
         call.cached = deliverCached
         call.keepsBody = own?.keepsBody == true
-        call.map = item
+        call.map = { try self.typed($0).item(from: $1) }
         send(consume call)
     }
 
-    private func item(_ request: any BaseAPIRequest, of response: NetworkResponse) throws -> any Sendable {
-        try typed(request).item(from: response)
-    }
-
-    private func typed(_ request: any BaseAPIRequest) -> Request {
+    final func typed(_ request: any BaseAPIRequest) -> Request {
         // Every initializer takes a `Request`, so the cast succeeds. `as?` would look up the optional's type at run
         // time.
         // swift-format-ignore: NeverForceUnwrap

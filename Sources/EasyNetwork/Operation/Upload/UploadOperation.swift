@@ -208,11 +208,9 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     /// Ends with the item of the last response.
     private func finish(with response: NetworkResponse, _ request: CallRequest) {
-        // Every initializer takes a `Request`, so the cast succeeds.
-        // swift-format-ignore: NeverForceUnwrap
-        let typed = request.request as! Request
-        let result = response.item(typed.item)
-        callGroup.host.postEnd(of: typed, response, result.failure)
+        let own = typed(request.request)
+        let result = response.item(own.item)
+        callGroup.host.postEnd(of: own, response, result.failure)
         switch result {
         case .success(let item):
             var kept = response
