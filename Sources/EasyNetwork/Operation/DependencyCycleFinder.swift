@@ -83,8 +83,7 @@ enum DependencyCycleFinder {
         guard foreign?.foreign.isFinished != true else { return iterator([]) }
         guard !operation.hasOutcome else {
             // An operation with an outcome only has to end. A child on no queue ends when its group starts it.
-            let wait = operation.isTaken ? nil : operation.onlyGroup?.wait(of: operation)
-            return iterator(wait.map { [$0] } ?? [])
+            return iterator(operation.isTaken ? [] : operation.waitForGroup)
         }
         switch event.moment {
         case .start:
@@ -101,10 +100,8 @@ enum DependencyCycleFinder {
                 return iterator(foreign.foreign.dependencies.map { .end($0.asNetworkOperation) }, jobs)
             }
             if let scheduling { return jobs(.dependencies, of: operation, in: scheduling.queue) }
-            let wait = isTaken ? nil : operation.onlyGroup?.wait(of: operation)
-            return iterator(
-                (isTaken || includesIdle ? dependencies : []).map(Node.end) + (wait.map { [$0] } ?? [])
-            )
+            let wait = isTaken ? [] : operation.waitForGroup
+            return iterator((isTaken || includesIdle ? dependencies : []).map(Node.end) + wait)
         case .end:
             let prerequisite = operation.option { $0.pendingPrerequisite }
             return iterator(
@@ -246,11 +243,12 @@ extension NetworkOperation {
         core.withLock { $0.waiters?.operations ?? [] }.compactMap { $0.object as? GroupOperation }
     }
 
-    /// The group that contains the operation; `nil` if there are several, because the operation waits for none of them
-    /// in particular.
-    fileprivate final var onlyGroup: GroupOperation? {
+    /// The event of its group that the operation waits for while it is on no queue; empty if several groups contain it,
+    /// because it waits for none of them in particular.
+    fileprivate final var waitForGroup: [DependencyCycleFinder.Node] {
         let groups = groups
-        return groups.allSatisfy { $0 === groups[0] } ? groups.first : nil
+        guard let group = groups.first, groups.allSatisfy({ $0 === group }) else { return [] }
+        return group.wait(of: self).map { [$0] } ?? []
     }
 
     /// Returns the events of this operation and of its children that wait for the end of `operation`.
