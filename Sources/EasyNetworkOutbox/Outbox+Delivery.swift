@@ -96,7 +96,7 @@ extension Outbox {
     ) {
         let time = time ?? clock.now
         let effects = state.withLock { $0.logic.handle(event, at: time) }
-        // Listeners that are told of a failure can rely on the next try being scheduled.
+        // Schedule first: a listener can advance the clock as soon as it gets a failure.
         schedule()
         for effect in effects {
             switch effect {

@@ -49,6 +49,7 @@ struct StartBenchmark {
         let quiet = ["--silent", "--noproxy", "*"]
         return [
             Program(name: "only links Foundation", file: own, arguments: StartedProgram.arguments()),
+            Program(name: "first of URLSession", file: own, arguments: StartedProgram.sessionArguments(plain)),
             Program(name: "first response", file: own, arguments: StartedProgram.arguments(plain), isOurs: true),
             Program(
                 name: "first response over TLS",
