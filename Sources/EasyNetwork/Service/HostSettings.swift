@@ -127,7 +127,12 @@ public struct HostSettings: Sendable {
     public var cachePolicy = CachePolicy.never
 
     /// The cache for responses. Defaults to ``NetworkCache/shared``.
-    public var cache = NetworkCache.shared
+    public var cache: NetworkCache {
+        get { ownCache ?? .shared }
+        set { ownCache = newValue }
+    }
+    // The shared cache is created when it is first used, because to find its directory takes most of a millisecond.
+    private var ownCache: NetworkCache?
 
     /// A part of every cache key, such as the signed-in user, so that no user gets another user's responses. Defaults
     /// to `nil`.
