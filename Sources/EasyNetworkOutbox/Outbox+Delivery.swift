@@ -63,7 +63,7 @@ extension Outbox {
         if !isNew { task.cancel() }
     }
 
-    private func schedule() {
+    func schedule() {
         let now = clock.now
         alarm.set(nextLook(at: now), clock) { [weak self] in
             guard let self else { return }
@@ -95,10 +95,7 @@ extension Outbox {
         onCallersThread: Bool = false
     ) {
         let time = time ?? clock.now
-        let effects = state.withLock { $0.logic.handle(event, at: time) }
-        // Schedule first: a listener can advance the clock as soon as it gets a failure.
-        schedule()
-        for effect in effects {
+        for effect in state.withLock({ $0.logic.handle(event, at: time) }) {
             switch effect {
             case .signalChange: folder.signalChange()
             case .cancel(let id): state.withLock { $0.entries[id]?.job }?.cancel()
@@ -116,6 +113,7 @@ extension Outbox {
             case .settle(let name, let verdict): WorkQueue.shared.add { self.settle(name, verdict) }
             }
         }
+        schedule()
     }
 
     // MARK: - The lock

@@ -244,6 +244,8 @@ extension Outbox {
         )
         // Another process may have removed the entry before this was written.
         if let name = state.withLock({ $0.logic.index.name(of: id) }), !folder.has(name) { folder.forgetTries(of: id) }
+        // A listener can advance its clock by the delay as soon as it gets the event.
+        schedule()
         tell(.failed(id, error, retryDelay: delay))
     }
 

@@ -20,10 +20,11 @@ extension GroupOperation {
     /// Each of them is an ``OutboxEntry`` with the same `Idempotency-Key` as before, which is sent until the server
     /// accepts it, or becomes a dead letter. After its first failure it no longer holds up the other undos.
     ///
-    /// Undo requests must be `Codable`, their bodies must not be files, and their types must be registered with the
+    /// Undo requests must be `Codable`, their bodies must contain no files, and their types must be registered with the
     /// outbox before this property is set. The closures of the present steps are called with `.unknown` to check this.
     /// If a request cannot be stored, or a closure returns `nil`, the batch or chain ends with
     /// ``/EasyNetwork/NetworkError/Code/invalidRequest`` and sends nothing. A step that is added later ends so itself.
+    /// If only the request for `.succeeded` cannot be stored, the one for `.unknown` undoes the step.
     ///
     /// In a group of groups, set it for the outermost one, whose record then counts for all of them.
     public final var undoneBy: Outbox? {
@@ -43,12 +44,11 @@ extension Outbox: UndoStore {
             state.names[ObjectIdentifier(type)].flatMap { name in state.types[name].map { (name, $0) } }
         }
         guard let registered, request is any Codable else {
-            let message = "undo returns a \(type): register this type with the outbox before setting undoneBy"
-            throw NetworkError(code: .invalidRequest, message: message)
+            throw .invalidRequest("undo returns a \(type): register this type with the outbox before setting undoneBy")
         }
         try OutboxName.check(registered.0, "name of the type")
         _ = try RequestBuilder.body(of: request.body)?.build { url throws(NetworkError) in
-            throw .invalidRequest("undo returns a request whose body is the file \(url.path): undoneBy stores no files")
+            throw .invalidRequest("undoneBy cannot store the file \(url.path) in the body of an undo request")
         }
         return registered
     }

@@ -79,7 +79,7 @@ extension ItemOperation {
         guard policy != .allow, !source.options.changesMessages,
             let snapshot = try? WorkQueue.userCode({ try source.read(for: callGroup.host) })
         else { return true }
-        // The message that was compared is sent, unless the operation has ended.
+        // The operation sends the message that is compared here, unless it has ended.
         state.discard { state in
             state.source.flatMap { _ in exchange(&state.source, with: .request(CallRequest(snapshot))) }
         }

@@ -131,7 +131,8 @@ public struct HostSettings: Sendable {
         get { ownCache ?? .shared }
         set { ownCache = newValue }
     }
-    // The shared cache is created when it is first used, because to find its directory takes most of a millisecond.
+    // The shared cache is created when it is first used, because to find its directory takes most of a millisecond. A
+    // request with an unsafe method uses it, too, since it invalidates stored responses.
     private var ownCache: NetworkCache?
 
     /// A part of every cache key, such as the signed-in user, so that no user gets another user's responses. Defaults

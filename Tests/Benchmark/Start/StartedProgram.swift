@@ -28,8 +28,9 @@ enum StartedProgram {
     /// Returns whether the response was right.
     static func run(_ arguments: [String]) async -> Bool {
         guard arguments.count > 2 else { return true }
-        if arguments[2] == session, let url = URL(string: arguments[3]) {
-            let body = try? await URLSession.shared.data(from: url).0
+        if arguments[2] == session {
+            guard let url = URL(string: arguments[3]) else { return false }
+            let body = try? await URLSession(configuration: .uncached).data(from: url).0
             return body?.count == SmallRequests.byteCount
         }
         var configuration = TransportConfiguration.direct

@@ -506,8 +506,8 @@ struct UrgentWorkTests {
             let lanes = job.lanes + [graph.queueLane]
             let full = lanes.filter { !$0.isBelowLimit }
             guard full.allSatisfy({ $0.runningCount == $0.limit }) else { return false }
-            let isDue = job.hasGivenUpSlot || lanes.allSatisfy { $0.gate.map { $0.opens <= now } ?? true }
-            guard isDue else { return false }
+            let ratesAllow = job.hasGivenUpSlot || lanes.allSatisfy { $0.gate.map { $0.opens <= now } ?? true }
+            guard ratesAllow else { return false }
             return jobs.contains { other in
                 other.phase == .running && other.mayYield && other.priority < job.priority && other.priority <= .low
                     && now - other.resumedAt >= Graph.yieldingInterval && !graph.wouldRegainSlot(other)

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkOutbox
 @testable import TestSupport
 
 @Suite("The delays of an outbox", .timeLimit(.minutes(10)))
@@ -49,19 +50,33 @@ struct OutboxDelayTests {
         expect(delays, equals: [30, 4, 100, 86_400, 86_400, 86_400, 128])
     }
 
-    @Test("BEY-13: the next try is scheduled before the failure is noted and posted")
+    /// A clock that takes its time to set a timer.
+    private struct SlowClock: NetworkClock {
+        let clock: ManualClock
+        var now: TimeInterval { clock.now }
+        var date: Date { clock.date }
+
+        func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
+            usleep(50_000)
+            return clock.schedule(after: delay, action)
+        }
+    }
+
+    @Test("BEY-13: the next try is scheduled before its failure is posted, so a listener can advance the clock once")
     func scheduledFirst() async throws {
         let fixture = OutboxFixture()
-        let (clock, transport) = (fixture.clock, fixture.transport)
         fixture.answers(503, 204)
-        let outbox = try fixture.outbox()
+        let outbox = try fixture.outbox { $0.clock = SlowClock(clock: fixture.clock) }
+        let events = outbox.events
         try outbox.start()
-        // The tries are written to a file before the event is posted.
-        fixture.files.willRename.exchange { _ in
-            if transport.requests.count == 1 { clock.advance(by: 2) }
-        }
+        // Until the outbox has its lock, it looks at its directory every second.
+        await expect(eventually { outbox.state.withLock { $0.logic.phase } == .delivering })
         try outbox.add(OutboxMessage(text: "a"))
-        await expect(transport.waitForRequests(2))
+        for await case .failed(_, _, let delay) in events {
+            fixture.clock.advance(by: delay)
+            break
+        }
+        await expect(fixture.transport.waitForRequests(2))
         try await outbox.drain(deadline: 0)
     }
 

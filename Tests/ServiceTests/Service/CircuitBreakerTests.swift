@@ -143,7 +143,7 @@ struct CircuitBreakerTests: ServiceSuite {
         slow.delay = 100
         answer.exchange(slow)
         let trial = Task { await code(service, Call(method: .put)) }
-        // The timers of the trial and of its response; the transport sets the second one after it has noted the request.
+        // The trial and its response each have a timer. The transport notes the request before it sets the second one.
         await expect(eventually { clock.pendingCount == 2 })
         var patient = Call(api: "fine")
         patient.options.circuitBreaker = CircuitBreaker(waitsWhileOpen: true)

@@ -381,7 +381,8 @@ struct DownloadEdgeTests {
 
     @Test("TRF-3: a part that no job uses any more is free")
     func released() throws {
-        let place = try DownloadLocation(TestFolder().file("out"), resource: "r")
+        let folder = TestFolder()
+        let place = try DownloadLocation(folder.file("out"), resource: "r")
         _ = try PartialFile(place)
         _ = try PartialFile(place)
     }
