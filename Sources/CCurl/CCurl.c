@@ -17,9 +17,10 @@ static bool fail(const char *reason, char *problem, size_t problem_size) {
 
 bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t problem_size) {
     // The soname finds a library that is already loaded. A library that is named by path can be loaded in addition to
-    // that one. It must prefer its own symbols; otherwise half of its calls would reach the other library.
+    // that one. It must prefer its own symbols; otherwise half of its calls would reach the other library. The address
+    // sanitizer forbids that, so a program that is built with it must preload the library.
     int flags = RTLD_NOW | RTLD_LOCAL;
-#ifdef RTLD_DEEPBIND
+#if defined(RTLD_DEEPBIND) && !__has_feature(address_sanitizer)
     if (path) { flags |= RTLD_DEEPBIND; }
 #endif
     // The library is never closed, because libcurl's threads and exit handlers can outlive its users.
