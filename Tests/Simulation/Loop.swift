@@ -171,7 +171,10 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
         willStep()
         if let queue = piece.queue { busy.insert(ObjectIdentifier(queue)) }
         within(piece.process) {
-            if depth == 0 { return piece.work() }
+            // Before these versions a task cannot choose its executor.
+            guard depth > 0, #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else {
+                return piece.work()
+            }
             // As a task of its own, so that it has none of the task that it interrupts.
             WorkQueue.simulate(on: self) { Task.detached(executorPreference: AtOnce.shared) { piece.work() } }
         }
@@ -212,6 +215,7 @@ final class Loop: WorkLoop, NetworkClock, @unchecked Sendable {
     }
 
     /// Runs its tasks where they are made.
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     private final class AtOnce: TaskExecutor {
         static let shared = AtOnce()
 

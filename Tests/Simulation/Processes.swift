@@ -27,8 +27,9 @@ private final class Mail: CustomStringConvertible, @unchecked Sendable {
     var (diedAt, revivedAt, hastenedAt) = (-Double.infinity, -Double.infinity, -Double.infinity)
     /// Since it was an entry again: whether it was refused for good, and how many tries have failed.
     var (isRefused, failureCount) = (false, 0)
-    /// It is not tried earlier, as long as nobody asks for that, and how many of its failures are on disk.
-    var (nextTry, notedCount) = (0.0, 0)
+    /// When its last noted failure was, before when it is not tried again unless somebody asks for that, and how many of
+    /// its failures are on disk.
+    var (failedAt, nextTry, notedCount) = (0.0, 0.0, 0)
     /// The messages of the entry, the earlier entries of its lane, and the entry that it depends on.
     var (messages, before, after): ([Message], [Mail], Mail?) = ([], [], nil)
 
@@ -237,7 +238,7 @@ final class Processes: @unchecked Sendable {
         world.forbid(.sentAfterDelivery, mail, when: isSeen && mustBeKept)
         let time = world.hasDone("clock") ? nil : mail.plan.notBefore
         let hasTime = time.map { world.loop.date < world.loop.start + $0 - 0.001 } ?? false
-        let isHastened = mail.plan.lane != nil || mail.hastenedAt >= mail.messages.last?.endedAt ?? 0
+        let isHastened = mail.plan.lane != nil || mail.hastenedAt >= mail.failedAt
         let isWaiting = now < mail.nextTry - 0.001 && isOnce && !isHastened && !world.hasDone("clock")
         world.forbid(.sentEarly, mail, when: (hasTime || isWaiting) && !message.isRedirected)
         let isFreed = mail.after.map { $0.removedAt ?? .infinity <= mail.hastenedAt } ?? true
@@ -278,7 +279,7 @@ final class Processes: @unchecked Sendable {
             // One that was given up says nothing about its server.
             let isNoted = world.loop.isAlive(process) && !message.isCancelled && !world.hasDone("disk")
             guard isNoted, mail.messages.last === message else { return }
-            mail.nextTry = now + pow(2, Double(min(mail.notedCount, 8)))
+            (mail.failedAt, mail.nextTry) = (now, now + pow(2, Double(min(mail.notedCount, 8))))
             mail.notedCount += 1
         }
     }
