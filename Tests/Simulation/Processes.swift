@@ -27,8 +27,8 @@ private final class Mail: CustomStringConvertible, @unchecked Sendable {
     var (diedAt, revivedAt, hastenedAt) = (-Double.infinity, -Double.infinity, -Double.infinity)
     /// Since it was an entry again: whether it was refused for good, and how many tries have failed.
     var (isRefused, failureCount) = (false, 0)
-    /// When its last noted failure was, before when it is not tried again unless somebody asks for that, and how many of
-    /// its failures are on disk.
+    /// The time of its last failure on disk, the earliest time of its next try unless a user asks for one, and the number
+    /// of its failures on disk.
     var (failedAt, nextTry, notedCount) = (0.0, 0.0, 0)
     /// The messages of the entry, the earlier entries of its lane, and the entry that it depends on.
     var (messages, before, after): ([Message], [Mail], Mail?) = ([], [], nil)

@@ -243,8 +243,8 @@ extension NetworkOperation {
         core.withLock { $0.waiters?.operations ?? [] }.compactMap { $0.object as? GroupOperation }
     }
 
-    /// The event of its only group for which an operation on no queue waits. Empty if there is none, or if several
-    /// groups contain the operation, because it waits for none of them in particular.
+    /// The event of its group that an operation on no queue waits for. Empty without a group, and with several groups,
+    /// because the operation waits for none of them in particular.
     fileprivate final var waitForGroup: [DependencyCycleFinder.Node] {
         let groups = groups
         guard let group = groups.first, groups.allSatisfy({ $0 === group }) else { return [] }

@@ -57,6 +57,7 @@ struct OutboxDelayTests {
         var date: Date { clock.date }
 
         func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
+            // An event that is posted too early lets the test advance the clock in this time, and then it waits forever.
             usleep(50_000)
             return clock.schedule(after: delay, action)
         }

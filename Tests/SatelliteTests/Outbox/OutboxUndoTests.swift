@@ -135,7 +135,7 @@ struct OutboxUndoTests {
         expect(server.booked == ["a"] && server.cancelled == ["a"] && kept().isEmpty)
     }
 
-    @Test("OPQ-14: an undo request whose body is a file ends the group; no file is kept", arguments: [false, true])
+    @Test("OPQ-14: an undo request whose body contains a file ends the group", arguments: [false, true])
     func fileBody(isForm: Bool) async throws {
         let outbox = try outbox()
         outbox.register(OutboxPhoto.self, name: "photo")

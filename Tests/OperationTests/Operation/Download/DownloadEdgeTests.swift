@@ -379,7 +379,7 @@ struct DownloadEdgeTests {
         expect(sync())
     }
 
-    @Test("TRF-3: a part that no job uses any more is free")
+    @Test("TRF-3: a part is free when no job holds it")
     func released() throws {
         let folder = TestFolder()
         let place = try DownloadLocation(folder.file("out"), resource: "r")
