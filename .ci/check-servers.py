@@ -433,12 +433,13 @@ def run(server, at_once, count=COUNT, password=None, once=False, error=None):
         if len(results) != count: wrong.append(f'{len(results)} results of {count}')
         return f'{count - len(wrong)} of {count} {code} {reason}', wrong
     lost = [' '.join(line) for line in results if line[2] != '200']
+    empty = [f'{line[0]} /{line[1]}: no body' for line in results if line[2] == '200' and line[5] == '0 bytes']
     unknown = [line for line in lost if ' perhaps ' in line] if server.may_cut() else []
     lost = [line for line in lost if line not in unknown]
     twice = [f'{name}: {count} times' for name, count in counts.items() if count > 1]
     uncounted = [name for name in fine if not counts[name]]
     if len(uncounted) <= server.dropped_count(): uncounted = []
-    problems = lost + twice + [f'{name}: not counted' for name in uncounted]
+    problems = lost + twice + empty + [f'{name}: not counted' for name in uncounted]
     if len(results) != count: problems.append(f'{len(results)} results of {count}')
     text = f'{len(fine)} of {count} answered once, {at_once} at a time'
     if unknown: text += f', {len(unknown)} of unknown fate'

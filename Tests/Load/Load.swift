@@ -7,7 +7,7 @@ import Foundation
 ///
 /// Every second request is a POST with a body, with `once` of one that can be read once. Request 7 of 100 goes to the path
 /// `7`. Prints a line for each request: method, path, status code or error code, whether the server may have seen it, how
-/// many attempts it took, and the message of an error.
+/// many attempts it took, and the size of the body or the message of an error.
 @main
 struct Load {
     static func main() async {
@@ -38,7 +38,7 @@ struct Load {
             let head = "\(number.isMultiple(of: 2) ? "GET" : "POST") \(number)"
             do {
                 let response = try await operation.value
-                lines += "\(head) \(response.statusCode) seen \(response.history.count)\n"
+                lines += "\(head) \(response.statusCode) seen \(response.history.count) \(response.body.count) bytes\n"
             } catch {
                 let fate = error.mayHaveReachedServer ? "perhaps" : "unseen"
                 lines += "\(head) \(error.code) \(fate) \(error.history.count) \(error.message ?? "")\n"

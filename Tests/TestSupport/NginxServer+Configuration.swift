@@ -79,6 +79,8 @@ extension NginxServer {
                 location = /client { default_type text/plain; return 200 "$ssl_client_verify $ssl_client_s_dn"; }
                 location = /resumed { default_type text/plain; keepalive_timeout 0; return 200 "$ssl_session_reused"; }
                 location = /modified { etag off; alias "\(folder.path)/www/small"; }
+                # Closes the connection without a response.
+                location = /unanswered { return 444; }
                 location = /redirect { return 302 /small; }
                 location /expecting/ {
                     alias "\(folder.path)/files/";

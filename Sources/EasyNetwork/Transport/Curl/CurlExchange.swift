@@ -279,13 +279,18 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         events?(.head(head))
     }
 
-    /// Handles a header line.
+    /// Whether libcurl has opened another connection to send the message again, and has not called ``connected(_:)`` for it.
+    private var isReconnecting: Bool {
+        head.byteCount == 0 && handle?.long(CCURLINFO_NUM_CONNECTS) ?? 0 != connectCount
+    }
+
+    /// Handles a header line. Before ``connected(_:)``, the line is from a proxy, which opens the tunnel.
     ///
     /// - Returns: False if the transfer must be aborted.
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {
         moved()
         do throws(NetworkError) {
-            guard !target.isHTTPS || isReused != nil else {
+            guard !target.isHTTPS || isReused != nil && !isReconnecting else {
                 if tunnel == nil { tunnel = CurlTunnel() }
                 try tunnel?.add(line)
                 return true

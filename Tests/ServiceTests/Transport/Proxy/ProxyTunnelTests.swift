@@ -165,5 +165,21 @@ struct ProxyTunnelTests {
         expect(contents.metrics?.networkProtocol == nil)
         expect(proxy.targets, equals: [target(client, way)])
     }
+
+    // libcurl opens another tunnel for a message whose reused connection was closed before a response.
+    @Test("BEY-14, SEC-1: what a proxy says of a second tunnel is not the server's response", arguments: [false, true])
+    func secondTunnel(hasBody: Bool) async throws {
+        let way = NginxClient.Way(listener: .https1, ipv6: false)
+        let proxy = try TunnelProxy()
+        let client = try await client(proxy)
+        await expect(client.outcome(client.request(way, "/small")).isSmall)
+        let body = hasBody ? TransportBody.data(Data("kept".utf8)) : .none
+        let contents = await client.outcome(client.request(way, "/unanswered", hasBody ? .post : .get, body))
+        let error = try #require(contents.end?.error, "\(contents)")
+        expect(error.code == .connectionLost && error.mayHaveReachedServer, "\(error)")
+        expect(contents.head == nil && contents.body.isEmpty && contents.faults.isEmpty, "\(contents)")
+        expect(proxy.targets, equals: [target(client, way), target(client, way)])
+        await expect(client.outcome(client.request(way, "/small")).isSmall)
+    }
 }
 #endif
