@@ -270,7 +270,11 @@ extension Call {
         private func send(_ exchange: Exchange) throws(NetworkError) -> Step {
             // A message that was not sent gives its trial back before it waits, or asks for another one.
             exchange.pass = nil
-            if let pause = call.request.pause?() { return .wait(.pause(pause), then: .send(exchange)) }
+            if let pause = call.request.pause?() {
+                // The credential of a replay can expire during the pause, so the message gets another one afterwards.
+                if let replay = exchange.replay.take() { credential = replay.credentialState }
+                return .wait(.pause(pause), then: .send(exchange))
+            }
             var message = exchange.message
             if let replay = exchange.replay {
                 (message, credential) = (replay.message, replay.credentialState)

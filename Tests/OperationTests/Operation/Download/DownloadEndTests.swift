@@ -386,6 +386,54 @@ struct DownloadEndTests {
         expect(operation.error == nil)
         expect(folder.data("out"), equals: fixture.file.data)
     }
+
+    @Test("TRF-2, CBK-7: a credential that was renewed before a pause and expires during it is renewed again")
+    func expiryInPause() async throws {
+        let fixture = try DownloadFixture()
+        fixture.file.change { request, _, response in
+            if request.headers["Authorization"] != "Bearer token-3" { response = .text("who are you?", status: 401) }
+        }
+        struct Tokens: Authenticator {
+            let hasBegun = Gate(), mayEnd = Gate(), isRenewed = Gate()
+            let count = Locked(1)
+            let expired = Locked("")
+
+            func apply(_ credential: String, to request: inout TransportRequest) {
+                request.headers["Authorization"] = "Bearer \(credential)"
+                if credential == "token-2" { isRenewed.open() }
+            }
+
+            func isExpired(_ credential: String, at date: Date) -> Bool { expired.withLock { $0 == credential } }
+
+            func refresh(_ credential: String?, over service: EasyNetworkService) async throws -> String {
+                hasBegun.open()
+                await mayEnd.opened()
+                return count.withLock { count in
+                    count += 1
+                    return "token-\(count)"
+                }
+            }
+        }
+        let tokens = Tokens()
+        let session = AuthenticationSession(tokens, credential: "token-1")
+        let host = fixture.server.host(transport: TransportConfiguration.sharedTransport) {
+            $0.authentication = session
+        }
+        // The call of a POST goes on after a pause. That of a GET is replaced.
+        let request = FileRequest(method: .post)
+        let download = DownloadOperation(request, to: fixture.destination, service: EasyNetworkService(host))
+        NetworkQueue(name: "downloads").addOperation(download)
+        await tokens.hasBegun.opened()
+        download.pause()
+        tokens.mayEnd.open()
+        await tokens.isRenewed.opened()
+        tokens.expired.exchange("token-2")
+        download.resume()
+        await download.ended()
+        expect(download.error == nil, "\(String(describing: download.error))")
+        let sent = fixture.file.requests.compactMap { $0.headers["Authorization"] }
+        expect(sent, equals: ["Bearer token-1", "Bearer token-3"])
+    }
 }
 
 extension FileRequest {
