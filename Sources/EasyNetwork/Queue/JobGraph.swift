@@ -151,10 +151,11 @@ package struct JobGraph<Payload> {
 
     /// Raises the priority of `other` at least to this job's. The job has started and waits for something that `other`
     /// does.
-    mutating func lendPriority(of job: Job, to other: Job) {
+    mutating func lendPriority(of job: Job, to other: Job, _ actions: inout Actions) {
         guard job.phase != .gone, other.phase != .gone else { return }
         job.waitingFor += 1
         addEdge(from: job, to: other, .allowFailure)
+        admit(&actions)
     }
 
     private mutating func addEdge(from job: Job, to other: Job, _ policy: DependencyPolicy) {
@@ -236,7 +237,8 @@ package struct JobGraph<Payload> {
 
     // MARK: - Running
 
-    /// Starts the jobs that can start. Every step calls this method, except changes of limits, rates and suspension.
+    /// Starts the jobs that can start. Every step that can let a job start calls this method. After a change of limits,
+    /// rates, suspension or a priority, the caller does.
     package mutating func admit(_ actions: inout Actions) {
         // Free the memory of a burst when the last job has left.
         if totalCount == 0 { submitted.removeAll(keepingCapacity: submitted.count < 64) }

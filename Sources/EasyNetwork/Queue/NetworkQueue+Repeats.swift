@@ -61,12 +61,12 @@ extension NetworkQueue {
     }
 
     private func lendPriority(of operation: NetworkOperation, to carrier: RequestCarrier) {
-        step { state, _ in
+        step { state, actions in
             guard let job = operation.job(in: self) else { return }
             let node = node(of: carrier, state) ?? (carrier.isTaken ? nil : Job(carrier))
             guard let node else { return }
             if node.phase == .expected { state.externalJobs[ObjectIdentifier(carrier)] = node }
-            state.graph.lendPriority(of: job, to: node)
+            state.graph.lendPriority(of: job, to: node, &actions)
         }
     }
 }

@@ -42,6 +42,20 @@ struct UrgentWorkTests {
         expect(actions.start, equals: [1, 3, 2])
     }
 
+    @Test("OPQ-11, BEY-9: a waiting job whose priority a later one raises gets the slot of a running one")
+    func lentPriority() {
+        var graph = Graph(limit: 1)
+        var actions = Actions()
+        _ = submit(1, .low, mayYield: true, &graph, &actions)
+        let shared = submit(2, .low, &graph, &actions)
+        let urgent = Graph.Job(3)
+        graph.submit(urgent, priority: .high, JobTraits(occupiesSlot: false))
+        graph.release(urgent, &actions)
+        expect(actions.start == [1, 3] && actions.yield.isEmpty)
+        graph.lendPriority(of: urgent, to: shared, &actions)
+        expect(actions.start == [1, 3, 2] && actions.yield == [1])
+    }
+
     @Test(
         "OPQ-11: none yields for its own priority, above the highest that may, for a suspended queue, or when told not to"
     )
