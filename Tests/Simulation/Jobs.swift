@@ -198,6 +198,7 @@ extension World {
         case .older:
             return CallOperation(service, isOlder: true) { [unowned self] operation in
                 let success: @Sendable (Any?, NetworkResponse) -> Void = { [unowned self] _, response in
+                    (job.source, job.age) = (response.source, response.headers["Age"].flatMap { Double($0) })
                     let result = Result { try response.decode(Answer.self) as Answer? }
                     told(job, result.mapError { _ in NetworkError(code: .cannotParseResponse) })
                     operation.finish()

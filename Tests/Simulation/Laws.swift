@@ -174,12 +174,14 @@ extension World {
         hadSlots = all
         grantCount += granted.count(where: takesSlot)
         newlyRunning = granted.map { jobs[$0] }.filter { $0.readyAt == nil }
+        if newlyRunning.contains(where: { takesSlot($0.number) }) { startedAt = loop.now }
         for job in newlyRunning { job.readyAt = job.waitsForSlotSince ?? loop.now }
         let running = all.filter(takesSlot)
         let isOver = limit >= 0 && running.count > limit && !running.isSubset(of: grandfathered)
         forbid(.overLimit, "\(running.sorted()) run, and \(limit) may", when: isOver)
         openJobs.removeAll(where: \.isFinished)
         for job in openJobs { check(job, queue) }
+        checkedAt = loop.now
     }
 
     private func takesSlot(_ job: Int) -> Bool { !jobs[job].isGroup && !jobs[job].plan.joins }
@@ -235,10 +237,12 @@ extension World {
     /// An urgent job that waits for a slot, and a download that has had one for long.
     private func checkUrgency(_ job: Job, _ since: Double) {
         let start = loop.now - 2.5
+        // The time from which a rate would let a job start. While jobs start all the time, the law says nothing.
+        let mayStartAt = history.settings.rate.map { startedAt + 1 / Double($0) } ?? -.infinity
         // The jobs of the loader have slots, too.
-        guard max(since, limitChangedAt) < start, hadSlots.count == limit, barriers.isEmpty, !hasDone("load") else {
-            return
-        }
+        guard max(since, limitChangedAt, mayStartAt) < start, hadSlots.count == limit, barriers.isEmpty,
+            !hasDone("load")
+        else { return }
         for other in openJobs where other.priority < min(job.priority, 0) && isResumable(other) && isAlone(other) {
             // Once it had to start over, it does not rely on ranges.
             let hasAskedForRest = other.messages.contains { $0.headers["Range"] != nil }
@@ -265,8 +269,8 @@ extension World {
         if let other { violate(.wrongOrder, "\(job), waits, and \(other) has started") }
     }
 
-    /// Whether its own priority counts alone.
-    private func isAlone(_ job: Job) -> Bool { !job.isAwaited(at: loop.now) && job.groups.isEmpty }
+    /// Whether its own priority has counted alone since the last check.
+    private func isAlone(_ job: Job) -> Bool { !job.isAwaited(at: checkedAt) && job.groups.isEmpty }
 
     /// Whether nothing but its own priority, and a slot, decides when it starts.
     private func isPlainJob(_ job: Job) -> Bool { !job.isGroup && job.plan.condition == nil && isAlone(job) }
@@ -338,7 +342,13 @@ extension World {
             resource.directive?.hasPrefix("stale-while") == true
         else { return }
         after(8) { [self, now = loop.now] in
-            let isAsked = messages.contains { $0.address == message.address && $0.endedAt ?? .infinity >= now }
+            let isAsked = messages.contains { other in
+                // A refresh that has failed may wait for its next try, until the timeout of its job.
+                let job = other.job.map { jobs[$0] }
+                let timeout = other.hasFailed && job?.source == .cache ? job?.plan.timeout : nil
+                let end = timeout.map { other.sentAt + $0 } ?? other.endedAt ?? .infinity
+                return other.address == message.address && end >= now
+            }
             let mayWait = settings.circuit != .none || settings.hasReachability
             forbid(.notRefreshed, message.address, when: !isAsked && !mayWait)
         }

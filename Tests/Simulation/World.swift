@@ -51,6 +51,8 @@ final class World: @unchecked Sendable {
     var (hadSlots, hadRun): (Set<Int>, Set<Int>) = ([], [])
     /// The jobs that had no slot before, how many slots have been given, and when jobs without network have executed.
     var (newlyRunning, grantCount, executionTimes): ([Job], Int, [Double]) = ([], 0, [])
+    /// When the slots were last looked at, and when a job last got its first one.
+    var (checkedAt, startedAt) = (0.0, -Double.infinity)
     /// When barriers were added, and the jobs before them.
     private(set) var barriers: [(step: Int, before: [Job])] = []
 
