@@ -43,11 +43,13 @@ let package = Package(
         ),
         .executableTarget(
             name: "Feed",
-            dependencies: ["EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources", "EasyNetworkTesting"],
+            dependencies: [
+                "EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources", "EasyNetworkTesting", "SampleSupport",
+            ],
             path: "Samples/Feed",
             exclude: ["README.md"]
         ),
-        // What the samples share: how they read their arguments.
+        // What the samples share: how they read their arguments, and how they handle Ctrl-C.
         .target(name: "SampleSupport", path: "Samples/Support"),
         .executableTarget(
             name: "Downloader",

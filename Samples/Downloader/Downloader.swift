@@ -26,7 +26,7 @@ struct Downloader {
         let began = clock.now
         let screen = Screen(arguments.addresses)
         let jobs = Jobs(arguments, screen: screen)
-        let interrupt = Interrupt { jobs.cancel() }
+        let interrupt = await Interrupt { jobs.cancel() }
         let ticking = Task {
             // Draw the bars ten times a second.
             while (try? await Task.sleep(for: .milliseconds(100))) != nil { await screen.draw(isForced: false) }

@@ -1,8 +1,8 @@
-import Dispatch
 import EasyNetwork
 import EasyNetworkOutbox
 import EasyNetworkResources
 import Foundation
+import SampleSupport
 
 /// A list of posts with details, pictures and likes, loaded again and again from a server that sometimes fails.
 @main
@@ -17,7 +17,7 @@ struct Feed {
             let folder = FileManager.default.temporaryDirectory.appendingPathComponent("Feed-\(UUID())")
             defer { try? FileManager.default.removeItem(at: folder) }
             let feed = Task { try await show(likesIn: folder, isLive: isLive) }
-            let interrupt = cancelOnInterrupt(feed)
+            let interrupt = await Interrupt { feed.cancel() }
             defer { interrupt.cancel() }
             do { try await feed.value } catch { guard feed.isCancelled else { throw error } }
             // On a terminal, the text replaces the ^C that the terminal has shown.
@@ -38,19 +38,6 @@ struct Feed {
             print("usage: Feed [--live | --once]")
             exit(arguments == ["--help"] || arguments == ["-h"] ? EXIT_SUCCESS : EXIT_FAILURE)
         }
-    }
-
-    /// Cancels the task at the first Ctrl-C. The second one ends the process at once.
-    private static func cancelOnInterrupt(_ task: Task<Void, any Error>) -> any DispatchSourceSignal {
-        // By default, the signal would end the process before the source handles it.
-        signal(SIGINT, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-        source.setEventHandler {
-            if task.isCancelled { exit(130) }
-            task.cancel()
-        }
-        source.activate()
-        return source
     }
 
     /// Shows one round, or rounds with a pause in between until the task is cancelled.

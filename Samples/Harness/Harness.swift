@@ -8,7 +8,7 @@ import SampleSupport
 enum Harness {
     static func main() async {
         let words = Array(CommandLine.arguments.dropFirst())
-        exit(await run(words, output: console(STDOUT_FILENO), errors: console(STDERR_FILENO), onStart: onInterrupt))
+        exit(await run(words, output: console(STDOUT_FILENO), errors: console(STDERR_FILENO), onStart: Interrupt.init))
     }
 
     /// - Parameter onStart: Receives the closure that cancels all jobs. Its result is kept while they run.
@@ -18,7 +18,7 @@ enum Harness {
         registry: Registry = .bench,
         output: Console,
         errors: Console,
-        onStart: @Sendable (@escaping @Sendable () -> Void) -> (any DispatchSourceSignal)? = { _ in nil }
+        onStart: @Sendable (@escaping @Sendable () -> Void) async -> Interrupt? = { _ in nil }
     ) async -> Int32 {
         do {
             let arguments = try Arguments.parse(words)
@@ -55,14 +55,14 @@ enum Harness {
         _ registry: Registry,
         _ output: Console,
         _ errors: Console,
-        _ onStart: (@escaping @Sendable () -> Void) -> (any DispatchSourceSignal)?
+        _ onStart: (@escaping @Sendable () -> Void) async -> Interrupt?
     ) async throws -> Int32 {
         let server = arguments.base == nil ? try DemoServer.start(conditions: arguments.conditions) : nil
         defer { server?.stop() }
         let host = HostConfiguration(baseURL: arguments.base ?? server?.baseURL, change: registry.configure)
         let runner = try Runner(plan, arguments, registry, EasyNetworkService(host))
         let recordings = try Recordings(arguments, runner.queue, log: errors)
-        let interrupt = onStart { [queue = runner.queue] in queue.cancelAllOperations() }
+        let interrupt = await onStart { [queue = runner.queue] in queue.cancelAllOperations() }
         defer { interrupt?.cancel() }
 
         var console = arguments.isJSON ? errors : output
@@ -72,20 +72,6 @@ enum Harness {
         if arguments.isJSON { output.write(try report.json()) }
         try await recordings.finish()
         return report.exitStatus
-    }
-
-    /// Handles Ctrl-C. The second Ctrl-C ends the program at once.
-    @Sendable
-    private static func onInterrupt(_ action: @escaping @Sendable () -> Void) -> (any DispatchSourceSignal)? {
-        // By default, the signal would end the process before the source handles it.
-        signal(SIGINT, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-        source.setEventHandler {
-            signal(SIGINT, SIG_DFL)
-            action()
-        }
-        source.activate()
-        return source
     }
 
     private static func console(_ descriptor: Int32) -> Console {

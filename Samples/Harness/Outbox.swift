@@ -1,4 +1,3 @@
-import Dispatch
 import EasyNetwork
 import EasyNetworkOutbox
 import Foundation
@@ -33,7 +32,7 @@ struct OutboxCommand: Equatable {
         _ registry: Registry,
         output: Console,
         errors: Console,
-        onStart: (@escaping @Sendable () -> Void) -> (any DispatchSourceSignal)?
+        onStart: (@escaping @Sendable () -> Void) async -> Interrupt?
     ) async throws -> Int32 {
         guard !arguments.isJSON, arguments.repeatCount == 1 else {
             throw Misuse("outbox has neither --json nor --repeat")
@@ -114,7 +113,7 @@ struct OutboxCommand: Equatable {
         _ registry: Registry,
         _ output: Console,
         _ errors: Console,
-        _ onStart: (@escaping @Sendable () -> Void) -> (any DispatchSourceSignal)?
+        _ onStart: (@escaping @Sendable () -> Void) async -> Interrupt?
     ) async throws -> Int32 {
         let server = arguments.base == nil ? try DemoServer.start(conditions: arguments.conditions) : nil
         defer { server?.stop() }
@@ -132,7 +131,7 @@ struct OutboxCommand: Equatable {
             let left = try await outbox.drain(deadline: deadline).map { line($0, in: outbox) }
             return (printing, left, try outbox.deadLetters.map { line($0, in: outbox) })
         }
-        let interrupt = onStart { drain.cancel() }
+        let interrupt = await onStart { drain.cancel() }
         defer { interrupt?.cancel() }
         let (printing, left, dead) = try await drain.value
         // The events end when the outbox is released.
