@@ -31,12 +31,12 @@ struct CacheCoordinator: Sendable {
     private let hasDisk: Bool
     /// The pending changes of files. An entry of nil means removal. An entry that is not merged does not list the
     /// variants of the file that it replaces.
-    private var changes: [String: (number: Int, entry: CacheEntry?, isMerged: Bool)] = [:]
-    private var waitingCost = 0
-    private var removals: [Int: Removal] = [:]
-    private var flights: [Int: (key: String, waiters: [Waiter])] = [:]
+    private(set) var changes: [String: (number: Int, entry: CacheEntry?, isMerged: Bool)] = [:]
+    private(set) var waitingCost = 0
+    private(set) var removals: [Int: Removal] = [:]
+    private(set) var flights: [Int: (key: String, waiters: [Waiter])] = [:]
     /// The reads that began after the last change of their key.
-    private var currentFlights: [String: Int] = [:]
+    private(set) var currentFlights: [String: Int] = [:]
     private var lastNumber = 0
     /// The number of invalidations and removals. The generation of a response is the one at the time of its request.
     private(set) var generation = 0
@@ -44,19 +44,11 @@ struct CacheCoordinator: Sendable {
     private var oldestGeneration = 0
     /// The generation of the last invalidation by the hash of the key, because keys can be long. After a collision, a
     /// response is not stored.
-    private var invalidations: [Int: Int] = [:]
+    private(set) var invalidations: [Int: Int] = [:]
 
     init(memory: RecencyList<CacheEntry>, hasDisk: Bool) {
         self.memory = memory
         self.hasDisk = hasDisk
-    }
-
-    /// Whether entries wait to be removed from disk.
-    var isRemoving: Bool { !removals.isEmpty }
-
-    /// Whether no read or change is pending.
-    var isIdle: Bool {
-        changes.isEmpty && removals.isEmpty && flights.isEmpty && currentFlights.isEmpty && waitingCost == 0
     }
 
     private mutating func endGeneration() {

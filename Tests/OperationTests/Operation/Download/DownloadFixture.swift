@@ -62,7 +62,7 @@ struct DownloadFixture: Sendable {
     /// Returns when no download holds the part. A download that has ended still syncs the part and writes the journal.
     private func partIsReleased() async {
         guard let key = try? DownloadLocation(destination, resource: "").key else { return }
-        _ = await eventually { NetworkOperation.isFreeForTransfer(key) }
+        _ = await eventually { NetworkOperation.claims.withLock { $0[key] == nil } }
     }
 }
 

@@ -92,6 +92,13 @@ extension CacheEntry {
     }
 }
 
+extension CacheCoordinator {
+    /// Whether no read or change is pending.
+    var isIdle: Bool {
+        changes.isEmpty && removals.isEmpty && flights.isEmpty && currentFlights.isEmpty && waitingCost == 0
+    }
+}
+
 extension NetworkCache {
     func memoryEntry(for key: String) -> CacheEntry? {
         coordinator.withLock { $0.memory[key] }

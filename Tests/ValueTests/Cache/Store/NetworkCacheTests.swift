@@ -147,7 +147,7 @@ struct NetworkCacheTests {
         let hold = Hold(fixture.files, [.create, .remove])
         cache.store(fixture.entry("d"), in: .disk)
         let removal = Task { try await cache.remove { $0.key != "b" } }
-        await expect(eventually { cache.coordinator.withLock { $0.isRemoving } })
+        await expect(eventually { cache.coordinator.withLock { !$0.removals.isEmpty } })
         await expect(eventually { cache.memoryEntry(for: "c") == nil })
         await expect(version("a", cache) == nil)
         await expect(version("b", cache), equals: 1)
