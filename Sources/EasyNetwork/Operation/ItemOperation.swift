@@ -459,7 +459,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         inPlace: Bool,
         _ done: @escaping @Sendable () -> Void
     ) {
-        // Read the setting before taking the lock, which protects it too.
+        // Read the setting before taking the lock, because it is under another lock of the operation.
         let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
         // Release everything taken here outside the lock, including the delegate, because this may be its last
         // reference.

@@ -183,7 +183,7 @@ final class BodyStream: Sendable {
     }
 
     /// Sends the message, unless this stream or the task is cancelled. Call it once, before any other method except
-    /// ``cancel(keepingUnread:)`` and ``watch(_:)``.
+    /// ``cancel(keepingUnread:)``, ``watch(_:)`` and ``keepBeginning(_:)``.
     func start(_ message: TransportRequest, over transport: any NetworkTransport) {
         if Task.isCancelled { cancel() }
         guard !isCancelled.isSet else { return }

@@ -12,13 +12,13 @@ import Synchronization
 ///
 /// | held | acquired inside |
 /// |-|-|
-/// | an ``Alarm`` | the queue, the circuit or the outbox whose next time the alarm reads |
+/// | an ``Alarm`` | the queue, the circuit, the outbox or the transfer whose next time the alarm reads |
 /// | the jobs of a queue | an operation, its download, its calls and their group, the listeners of the queue |
 /// | the repeats of a queue | an operation |
-/// | a download, an outbox | an operation |
+/// | a download, an upload, an outbox | an operation |
 /// | the circuits of a host | a circuit |
 /// | an operation, a call | the counter that numbers them |
-/// | a group | the readers of its updates |
+/// | a group, a transfer, a reachability, a receipt | the readers of its values |
 ///
 /// The value and its POSIX mutex share one allocation, because there can be a hundred thousand operations with several
 /// locks each. `Mutex` of the Synchronization module needs macOS 15 and iOS 18.
