@@ -48,10 +48,7 @@ extension NetworkOperation {
         core.withLock { $0.scheduling }
     }
 
-    /// The callback queue that was set for the operation; otherwise its queue's.
-    final var chosenCallbackQueue: DispatchQueue? {
-        core.withLock { $0.options?.callbackQueue ?? $0.scheduling?.queue.callbackQueue }
-    }
+    final var chosenCallbackQueue: DispatchQueue? { core.withLock { $0.callbackQueue } }
 
     /// Whether the outcome is known; the callbacks may still be running.
     package final var hasOutcome: Bool {

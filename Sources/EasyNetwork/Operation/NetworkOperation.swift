@@ -45,12 +45,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         /// See ``NetworkOperation/isTaken``.
         var isTaken: Bool { scheduling != nil || readiness != nil || lifecycle.phase != .waiting }
 
+        /// The callback queue that was set for the operation; otherwise its queue's.
+        var callbackQueue: DispatchQueue? { options?.callbackQueue ?? scheduling?.queue.callbackQueue }
+
         /// What the delivery of the end needs, read once.
         var delivery: Delivery {
-            (
-                options?.accessories ?? [], options?.heldCalls != nil, lifecycle.error,
-                options?.callbackQueue ?? scheduling?.queue.callbackQueue
-            )
+            (options?.accessories ?? [], options?.heldCalls != nil, lifecycle.error, callbackQueue)
         }
     }
 
@@ -425,11 +425,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         // The dependencies are released at the end of this method, and the other values outside the lock.
         let (_, _, _, dependencies, scheduling, callbackQueue, error) = core.withLock { state in
             state.lifecycle.concluded()
-            let (options, scheduling) = (state.options, state.scheduling)
+            let options = state.options
             return (
                 options?.ownerRegistration.take(), options?.heldCalls.take(), options?.accessories.take(),
-                state.dependencies.take(), scheduling, options?.callbackQueue ?? scheduling?.queue.callbackQueue,
-                state.lifecycle.error
+                state.dependencies.take(), state.scheduling, state.callbackQueue, state.lifecycle.error
             )
         }
         announce { didChangeValue(forKey: "isExecuting") }

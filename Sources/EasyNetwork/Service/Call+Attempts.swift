@@ -36,9 +36,8 @@ extension Call {
             case judge(Outcome, Exchange?)
             /// Interceptors receive the outcome, and can change it.
             case intercept(Outcome, Exchange?)
-            /// A refused credential is replaced, or a failure retried, if possible. The refresh is the one that the
-            /// step has waited for.
-            case recover(Outcome, Exchange?, after: RequestAuthentication.Refresh?)
+            /// A refused credential is replaced, or a failure retried, if possible.
+            case recover(Outcome, Exchange?)
             indirect case wait(Wait, then: Step)
             case done(Outcome)
         }
@@ -162,7 +161,7 @@ extension Call {
             case .send(let exchange): try send(exchange)
             case .follow(let exchange, let outcome): try follow(exchange, outcome)
             case .judge(let outcome, let exchange): try judge(outcome, exchange)
-            case .recover(let outcome, let exchange, let refresh): try recover(outcome, exchange, after: refresh)
+            case .recover(let outcome, let exchange): try recover(outcome, exchange)
             case .adapt, .look, .transmit, .redirect, .intercept, .wait, .done: step
             }
         }
@@ -416,7 +415,7 @@ extension Call {
             var outcome = given
             if case .failure(let error) = outcome { outcome = .failure(adopted(error)) }
             return try snapshot.interceptors.isEmpty
-                ? recover(outcome, exchange, after: nil) : .intercept(outcome, exchange)
+                ? recover(outcome, exchange) : .intercept(outcome, exchange)
         }
 
         @inline(never)
@@ -434,7 +433,7 @@ extension Call {
                 throw error
             case .sendAgain(let delay): return try sendAgain(after: max(0, delay), exchange)
             }
-            return try recover(outcome, exchange, after: nil)
+            return try recover(outcome, exchange)
         }
 
         /// Passes an outcome to the interceptors and returns their decision.
@@ -481,14 +480,10 @@ extension Call {
 
         // MARK: - Recover
 
-        private func recover(
-            _ given: Outcome,
-            _ exchange: Exchange?,
-            after refresh: RequestAuthentication.Refresh?
-        ) throws(NetworkError) -> Step {
+        private func recover(_ given: Outcome, _ exchange: Exchange?) throws(NetworkError) -> Step {
             var outcome = given
             do throws(NetworkError) {
-                switch try reviewed(exchange, after: refresh) {
+                switch try reviewed(exchange) {
                 case .ready(let replay):
                     guard let exchange else { break }
                     // A refused message has changed nothing on the server, but earlier messages may have.
@@ -497,7 +492,8 @@ extension Call {
                     next.replay = replay
                     return .send(next)
                 case .wait(let refresh):
-                    return .wait(.credential(refresh), then: .recover(outcome, exchange, after: refresh))
+                    exchange?.refresh = refresh
+                    return .wait(.credential(refresh), then: .recover(outcome, exchange))
                 case nil: break
                 }
             } catch {
@@ -515,16 +511,18 @@ extension Call {
         /// was sent; otherwise nil.
         ///
         /// - Throws: The reason why there is no other credential.
-        private func reviewed(
-            _ exchange: Exchange?,
-            after refresh: RequestAuthentication.Refresh?
-        ) throws(NetworkError) -> RequestAuthentication.Authorization? {
+        private func reviewed(_ exchange: Exchange?) throws(NetworkError) -> RequestAuthentication.Authorization? {
             guard let credential, !credential.isExempt, let authentication = host.settings.authentication, let exchange,
                 let response = exchange.response, exchange.message.body.isReplayable, exchange.arrival.mayBeginAgain
             else { return nil }
             return try authentication.review(
                 response,
-                to: .init(message: exchange.message, state: credential, refresh: refresh, service: call.refreshService)
+                to: .init(
+                    message: exchange.message,
+                    state: credential,
+                    refresh: exchange.refresh,
+                    service: call.refreshService
+                )
             )
         }
 
