@@ -246,6 +246,7 @@ class Behind(http.server.BaseHTTPRequestHandler):
 
 class HAProxy(Server):
     programs = 'haproxy',
+    dropped_before = 0
 
     def start(self):
         by = self.options['by']
@@ -275,13 +276,19 @@ frontend counted
         self.spawn('haproxy', '-W', '-db', '-f', self.configuration)
 
     def dropped_count(self):
+        return self.dropped_before + self.count_dropped()
+
+    def count_dropped(self):
+        """Of the newest worker."""
         with socket.socket(socket.AF_UNIX) as admin:
             admin.connect(self.folder + '/admin')
             admin.sendall(b'show info\n')
             text = b''.join(iter(lambda: admin.recv(65536), b'')).decode()
         return int(re.search(r'^DroppedLogs: (\d+)', text, re.M)[1])
 
-    def restart(self): self.process.send_signal(signal.SIGUSR2)
+    def restart(self):
+        self.dropped_before += self.count_dropped()
+        self.process.send_signal(signal.SIGUSR2)
 
 
 class Node(Server):
