@@ -276,8 +276,10 @@ final class Processes: @unchecked Sendable {
         // What a killed process has not written is not known to the next one.
         let (process, now) = (world.loop.process, world.loop.now)
         world.after(0.1) { [self] in
-            // One that was given up says nothing about its server.
-            let isNoted = world.loop.isAlive(process) && !message.isCancelled && !world.hasDone("disk")
+            // One that was given up says nothing about its server. If a drain ends at this moment, the failure may not be
+            // noted.
+            let isNoted =
+                world.loop.isAlive(process) && !message.isCancelled && !world.hasDone("disk") && mail.hastenedAt != now
             guard isNoted, mail.messages.last === message else { return }
             (mail.failedAt, mail.nextTry) = (now, now + pow(2, Double(min(mail.notedCount, 8))))
             mail.notedCount += 1

@@ -195,6 +195,9 @@ extension JobGraph {
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
 
+        /// Whether the job is a barrier that is being ended, and passes if jobs before it have not finished.
+        var isEndingBarrier: Bool { phase == .ending && traits.isBarrier }
+
         /// Whether an urgent job can take the slot. A job that excludes others keeps its slot, because of its
         /// categories.
         var mayYield: Bool {

@@ -237,8 +237,7 @@ package struct JobGraph<Payload> {
 
     // MARK: - Running
 
-    /// Starts the jobs that can start. Every step that can let a job start calls this method. After a change of limits,
-    /// rates, suspension or a priority, the caller does.
+    /// Starts the jobs that can start. Every step that can let a job start calls this method, or its caller does.
     package mutating func admit(_ actions: inout Actions) {
         // Free the memory of a burst when the last job has left.
         if totalCount == 0 { submitted.removeAll(keepingCapacity: submitted.count < 64) }
@@ -472,20 +471,20 @@ package struct JobGraph<Payload> {
     /// Returns the edges of a job that has not started. The copy takes constant time.
     func edges(of job: Job, _ direction: Direction) -> [Edge] {
         switch direction {
-        case .dependencies: job.phase == .blocked || job.phase == .passed ? job.dependencies : []
+        case .dependencies: job.phase == .blocked || job.phase == .passed || job.isEndingBarrier ? job.dependencies : []
         case .dependents: job.dependents
         }
     }
 
-    /// Returns the job at the other end of an edge; instead of a passed barrier, the jobs beyond it.
+    /// Returns the job at the other end of an edge. Instead of a passed barrier, returns the jobs beyond it. For a
+    /// barrier that is being ended, returns both.
     func payloads(at job: Job, _ direction: Direction) -> [Payload] {
         var payloads: [Payload] = []
         var seen: Set<ObjectIdentifier> = [ObjectIdentifier(job)]
         var pending = [job]
         while let job = pending.popLast() {
-            if let payload = job.payload {
-                payloads.append(payload)
-            } else {
+            if let payload = job.payload { payloads.append(payload) }
+            if job.payload == nil || job.isEndingBarrier {
                 let others = edges(of: job, direction).map(\.job).filter { seen.insert(ObjectIdentifier($0)).inserted }
                 pending += others.reversed()
             }

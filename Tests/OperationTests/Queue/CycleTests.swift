@@ -127,6 +127,39 @@ struct CycleTests {
         expect(isReached.withLock { $0 })
     }
 
+    @Test("BEY-7: a job before a cancelled barrier that depends on one after it is a cycle, at any moment of its end")
+    func cancelledBarrier() async {
+        for round in 0..<100 {
+            let queue = NetworkQueue()
+            let jobs = chain("before", "after")
+            jobs[0].addDependency(jobs[1])
+            queue.addOperation(jobs[0])
+            queue.addBarrierBlock {}
+            let barrier = queue.operations.last
+            barrier?.cancel()
+            queue.addOperation(jobs[1])
+            await expect(eventually { jobs.allSatisfy(\.isFinished) }, "round \(round)")
+            expect(jobs[1].error?.code == .cycle, "round \(round)")
+        }
+    }
+
+    // Found by the simulation: seed 907919.
+    @Test("BEY-7: a barrier that is being ended shows the jobs before it, for which the jobs after it still wait")
+    func endingBarrier() {
+        var graph = JobGraph<String>()
+        var actions = JobGraph<String>.Actions()
+        let jobs = [graph.submit("before"), graph.submit("barrier", isBarrier: true), graph.submit("after")]
+        let barrier = jobs[1]
+        expect(graph.payloads(at: barrier, .dependencies), equals: ["barrier"])
+        graph.end(barrier, &actions)
+        expect(actions.end, equals: ["barrier"])
+        expect(graph.payloads(at: barrier, .dependencies), equals: ["barrier", "before"])
+        expect(graph.payloads(at: barrier, .dependents), equals: ["barrier", "after"])
+        graph.finish(barrier, succeeded: false, &actions)
+        expect(barrier.phase == .passed && jobs[2].phase == .blocked)
+        expect(graph.payloads(at: barrier, .dependencies), equals: ["before"])
+    }
+
     @Test(
         "BEY-7: random graphs with random cycles: all end, and without a cycle none ends with .cycle",
         arguments: 0..<60 as Range<UInt64>
