@@ -66,6 +66,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     var isSecuring = false
     /// Whether the connection had been used before; nil while the message has no connection on which it can be sent.
     private(set) var isReused: Bool?
+    /// Whether libcurl is opening a tunnel to send the message again. Header lines then come from the proxy.
+    private var isReconnecting = false
     /// Whether the message has had a connection.
     private var hasConnected = false
     /// The number of connections that libcurl has established for the exchange.
@@ -76,6 +78,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     private var tunnelByteCount = 0
     // Only the loop's thread uses the head. An exclusivity check would cost time for each header line.
     @exclusivity(unchecked) private var head = CurlHead()
+    /// The status of the response; 0 before it.
+    private var answeredStatus = 0
     /// The responses of a proxy to requests for a tunnel; nil before the first.
     private(set) var tunnel: CurlTunnel?
     /// The head of the proxy's 407 response, until it is known whether libcurl responds to the challenge.
@@ -180,7 +184,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         needsNewConnection = !isRefused || refusalCount > 1
         (isUnfit, isRefused) = (false, false)
         (connectCount, connection, isReused, isSecuring, isSendingPaused) = (0, nil, nil, false, false)
-        tunnel = nil
+        (tunnel, tunnelByteCount, isReconnecting) = (nil, 0, false)
         let isRepeatable = body?.rewind() != false
         guard isRepeatable, refusalCount <= Self.refusalLimit else {
             let reason = isRepeatable ? "\(refusalCount) times" : "and the body cannot be sent again"
@@ -203,13 +207,24 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     ///
     /// - Returns: False if the message must not be sent.
     func connected(_ ends: CurlConnections.Ends) -> Bool {
+        let (next, wasShared) = (worker?.connections.connection(ends), connection?.isReused)
+        let oldCount = connectCount
+        connectCount = handle?.long(CCURLINFO_NUM_CONNECTS) ?? 0
+        let isReused = connectCount == oldCount
+        // Even if this message is not sent, libcurl now treats the connection of the other messages as a reused one.
+        if isReused { next?.isReused = true }
+        isReconnecting = false
         if challenge != nil {
             guard forgetChallenge() else { return false }
         } else if self.isReused != nil {
             // After a 417, libcurl removes the expectation and would send the message again, over a connection on which
-            // the server still waits for the first body. The 417 is the final response.
+            // the server still waits for the first body. The 417 is the final response. A server that requires HTTP/1.1
+            // can reset a stream within the body.
             guard !head.isComplete else {
-                isAnswered = true
+                isAnswered = answeredStatus == 417 || answeredStatus == 407
+                if !isAnswered {
+                    failure = failure ?? NetworkError(code: .connectionLost, message: "the stream was reset")
+                }
                 return false
             }
             if isRefused { return false }
@@ -217,7 +232,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // libcurl must not decide whether to send it again. On a connection that served nothing else, libcurl only
             // resends a message that the server rejected without processing it (RFC 9113, sections 8.7 and 13.3). On
             // other connections it does not report the difference.
-            guard self.isReused == false, let connection, !connection.isReused else {
+            guard self.isReused == false, wasShared == false else {
                 readRest()
                 if !isAnswered {
                     failure = failure ?? NetworkError(code: .connectionLost, message: "a reused connection was closed")
@@ -232,12 +247,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             // Older versions, such as 7.88, add the request for a tunnel to the request for the server.
             tunnelByteCount = handle?.long(CCURLINFO_REQUEST_SIZE) ?? 0
         }
-        let oldCount = connectCount
-        connectCount = handle?.long(CCURLINFO_NUM_CONNECTS) ?? 0
-        let isReused = connectCount == oldCount
-        connection = worker?.connections.connection(ends)
+        connection = next
         if isReused, let connection {
-            connection.isReused = true
             guard connection.isFit(tls: target.isHTTPS ? handle?.easy : nil) else {
                 isUnfit = true
                 return false
@@ -279,10 +290,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         events?(.head(head))
     }
 
-    /// Whether libcurl has opened another connection to send the message again, and has not called ``connected(_:)`` for it.
-    private var isReconnecting: Bool {
-        head.byteCount == 0 && handle?.long(CCURLINFO_NUM_CONNECTS) ?? 0 != connectCount
-    }
+    /// Whether libcurl has established another connection, and has not yet called ``connected(_:)`` for it.
+    private var hasReconnected: Bool { handle?.long(CCURLINFO_NUM_CONNECTS) ?? 0 != connectCount }
 
     /// Handles a header line. Before ``connected(_:)``, the line is from a proxy, which opens the tunnel.
     ///
@@ -290,6 +299,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {
         moved()
         do throws(NetworkError) {
+            if target.isHTTPS, isReused != nil, line.starts(with: "HTTP/".utf8) { isReconnecting = hasReconnected }
             guard !target.isHTTPS || isReused != nil && !isReconnecting else {
                 if tunnel == nil { tunnel = CurlTunnel() }
                 try tunnel?.add(line)
@@ -316,6 +326,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     private func received(_ parsed: CurlHead.Parsed) throws(NetworkError) {
         guard let worker else { return }
         worker.lastHead = head.known
+        answeredStatus = parsed.head.statusCode
         isHTTP2 = parsed.isHTTP2
         if let connection {
             connection.isHTTP2 = parsed.isHTTP2
@@ -538,6 +549,13 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             error?.phase = phase
             // The connection was lost before it was ready.
             if code == .connectionLost, let phase, phase < .send { error?.code = phase == .tls ? .tls : .cannotConnect }
+        }
+        if isReused != nil, !isRefused, head.byteCount == 0, let code = error?.code,
+            code == .cannotConnect || code == .notConnected || code == .tls && hasReconnected
+        {
+            // libcurl could not connect again to send the message a second time. The server may have acted on the first.
+            error = NetworkError(code: .connectionLost, message: error?.message)
+            error?.phase = phase(of: .connectionLost, message: nil)
         }
         if isReused == nil, error?.code == .cannotConnect || error?.code == .badServerResponse,
             var refusal = tunnel?.refusal(hasPassword: worker?.hasProxyPassword == true)
