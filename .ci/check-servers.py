@@ -393,7 +393,9 @@ def free_port():
 
 
 def can_connect(port):
-    with socket.socket() as client: return client.connect_ex(('127.0.0.1', port)) == 0
+    with socket.socket() as client:
+        # Without a listener, the system can choose this port for the client too, and connect it to itself.
+        return client.connect_ex(('127.0.0.1', port)) == 0 and client.getsockname()[1] != port
 
 
 def until(condition, problem, limit=60):
@@ -500,7 +502,12 @@ def attempt(title, kind, options, at_once, **more):
     """Starts a server, sends the load, and prints the outcome."""
     server = kind(**options)
     try:
-        server.start()
+        try: server.start()
+        except RuntimeError:
+            # Another program may have taken the port.
+            server.stop()
+            server = kind(**options)
+            server.start()
         text, problems = run(server, at_once, **more)
     except (RuntimeError, OSError, subprocess.SubprocessError) as error:
         text, problems = 'no result', [f'{type(error).__name__}: {error}']

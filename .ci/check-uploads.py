@@ -65,6 +65,12 @@ class Relay:
             source.close()
 
 
+def can_connect(port):
+    with socket.socket() as client:
+        # Without a listener, the system can choose this port for the client too, and connect it to itself.
+        return client.connect_ex(("127.0.0.1", port)) == 0 and client.getsockname()[1] != port
+
+
 def wait(what, condition):
     """Waits until a condition holds, at most LIMIT seconds."""
     deadline = time.time() + LIMIT
@@ -114,7 +120,7 @@ def run(at_once, kills, generator):
             command = [sys.executable, "-c", APP, folder + "/server", str(port)]
             server = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            wait("The start of the server", lambda: not socket.socket().connect_ex(("127.0.0.1", port)))
+            wait("The start of the server", lambda: can_connect(port))
             relay, in_round = Relay(port), 0
             while True:
                 command = [WRITER, "upload", folder, str(at_once), "tus", f"http://127.0.0.1:{relay.port}/files"]
