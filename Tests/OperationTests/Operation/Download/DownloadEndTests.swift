@@ -419,7 +419,7 @@ struct DownloadEndTests {
         let host = fixture.server.host(transport: TransportConfiguration.sharedTransport) {
             $0.authentication = session
         }
-        // The call of a POST goes on after a pause. That of a GET is replaced.
+        // After a pause, the call of a POST continues, and the call of a GET is replaced.
         let request = FileRequest(method: .post)
         let download = DownloadOperation(request, to: fixture.destination, service: EasyNetworkService(host))
         NetworkQueue(name: "downloads").addOperation(download)
